@@ -12,15 +12,15 @@ static bool wants(unsigned flags, unsigned what) {
 }
 
 static void put_params(FILE *file, const hws_params_t *params, unsigned flags) {
-    const hws_shape_t *shape = &params->kernel.shape;
+    const HwsLaunchShape *dims = &params->kernel.shape.dims;
     const CUDA_MEMCPY3D *copy = &params->copy.copy;
     switch (params->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL:
             fprintf(file, "\\n%s", hws_function_get(params->kernel.function) == NULL
                     ? "?" : hws_function_get(params->kernel.function)->name);
             if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS)) {
-                fprintf(file, "\\n<<<(%u,%u,%u),(%u,%u,%u),%u>>>", shape->grid[0], shape->grid[1], shape->grid[2],
-                        shape->block[0], shape->block[1], shape->block[2], shape->shared_bytes);
+                fprintf(file, "\\n<<<(%u,%u,%u),(%u,%u,%u),%u>>>", dims->gridDimX, dims->gridDimY, dims->gridDimZ,
+                        dims->blockDimX, dims->blockDimY, dims->blockDimZ, dims->sharedMemBytes);
             }
             break;
         case CU_GRAPH_NODE_TYPE_MEMCPY:

@@ -42,9 +42,8 @@ CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void *
 
 CUresult hws_params_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *from, hws_params_t *params_p) {
     HWS_REQUIRE(from != NULL);
-    const hws_shape_t shape = {.grid = {from->gridDimX, from->gridDimY, from->gridDimZ},
-                               .block = {from->blockDimX, from->blockDimY, from->blockDimZ},
-                               .shared_bytes = from->sharedMemBytes};
+    const hws_shape_t shape = {.dims = {from->gridDimX, from->gridDimY, from->gridDimZ, from->blockDimX,
+                                        from->blockDimY, from->blockDimZ, from->sharedMemBytes}};
     CUfunction function = from->func != NULL ? from->func : (CUfunction) (void *) from->kern;
     HWS_TRY(hws_params_launch(function, &shape, from->kernelParams, from->extra, params_p));
     if (from->func == NULL && from->ctx != NULL) {
@@ -159,7 +158,7 @@ CUresult hws_kernel_set_attribute(hws_node_kernel_t *kernel, CUlaunchAttributeID
                                   const CUlaunchAttributeValue *value) {
     const hws_function_t *function = hws_function_get(kernel->function);
     HWS_TRY(function == NULL ? CUDA_ERROR_INVALID_HANDLE
-                             : hws_launch_check_node_value(function, kernel->shape.grid, id, value));
+                             : hws_launch_check_node_value(function, &kernel->shape.dims, id, value));
     CUlaunchAttributeValue *known = (CUlaunchAttributeValue *) (uintptr_t) hws_kernel_attribute(kernel, id);
     if (known == NULL) {
         unsigned count = kernel->shape.attribute_count;

@@ -39,12 +39,12 @@ static CUresult set(CUgraphNode handle, CUresult taken, hws_params_t *params) {
 
 static void show_kernel(hws_node_t *node, CUDA_KERNEL_NODE_PARAMS_v2 *params_p) {
     hws_node_kernel_t *kernel = &node->params.kernel;
-    const hws_shape_t *shape = &kernel->shape;
+    const HwsLaunchShape *dims = &kernel->shape.dims;
     *params_p = (CUDA_KERNEL_NODE_PARAMS_v2) {
         .func = kernel->function,
-        .gridDimX = shape->grid[0], .gridDimY = shape->grid[1], .gridDimZ = shape->grid[2],
-        .blockDimX = shape->block[0], .blockDimY = shape->block[1], .blockDimZ = shape->block[2],
-        .sharedMemBytes = shape->shared_bytes, .ctx = node->params.context,
+        .gridDimX = dims->gridDimX, .gridDimY = dims->gridDimY, .gridDimZ = dims->gridDimZ,
+        .blockDimX = dims->blockDimX, .blockDimY = dims->blockDimY, .blockDimZ = dims->blockDimZ,
+        .sharedMemBytes = dims->sharedMemBytes, .ctx = node->params.context,
     };
     hws_arguments_t *arguments = kernel->arguments;
     arguments->shown = true;

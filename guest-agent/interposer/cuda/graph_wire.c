@@ -56,12 +56,13 @@ static bool put(hws_blob_t *blob, const void *value, size_t bytes) {
 
 static bool put_kernel(hws_blob_t *blob, const hws_node_kernel_t *kernel) {
     const hws_shape_t *shape = &kernel->shape;
+    const HwsLaunchShape *dims = &shape->dims;
     const uint32_t attributes_bytes = shape->attribute_count * (uint32_t) sizeof *shape->attributes;
     const HwsGraphKernel wire = {
         .function = (uint64_t) (uintptr_t) kernel->function,
-        .gridDimX = shape->grid[0], .gridDimY = shape->grid[1], .gridDimZ = shape->grid[2],
-        .blockDimX = shape->block[0], .blockDimY = shape->block[1], .blockDimZ = shape->block[2],
-        .sharedMemBytes = shape->shared_bytes, .launchFlags = shape->flags,
+        .gridDimX = dims->gridDimX, .gridDimY = dims->gridDimY, .gridDimZ = dims->gridDimZ,
+        .blockDimX = dims->blockDimX, .blockDimY = dims->blockDimY, .blockDimZ = dims->blockDimZ,
+        .sharedMemBytes = dims->sharedMemBytes, .launchFlags = shape->flags,
         .paramsBytes = kernel->params_bytes, .attributesBytes = attributes_bytes,
     };
     return put(blob, &wire, sizeof wire) && put(blob, kernel->arguments->packed, kernel->params_bytes)

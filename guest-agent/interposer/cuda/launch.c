@@ -12,7 +12,9 @@
 
 CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_t *shape) {
     HWS_TRY(hws_function_check(function));
-    const unsigned *grid = shape->grid, *block = shape->block;
+    const HwsLaunchShape *dims = &shape->dims;
+    const unsigned grid[3] = {dims->gridDimX, dims->gridDimY, dims->gridDimZ};
+    const unsigned block[3] = {dims->blockDimX, dims->blockDimY, dims->blockDimZ};
     HWS_REQUIRE(grid[0] != 0 && grid[1] != 0 && grid[2] != 0 && block[0] != 0 && block[1] != 0 && block[2] != 0);
     for (int i = 0; i < 3; i++) {
         HWS_REQUIRE(grid[i] <= (unsigned) hws_device_attribute(function->device,
@@ -30,7 +32,7 @@ CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_
     int64_t plain = (int64_t) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)
         - function->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
     int64_t chosen = function->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
-    HWS_REQUIRE((int64_t) shape->shared_bytes <= (plain > chosen ? plain : chosen));
+    HWS_REQUIRE((int64_t) dims->sharedMemBytes <= (plain > chosen ? plain : chosen));
     return hws_launch_check_clusters(function, shape);
 }
 
@@ -80,10 +82,10 @@ static CUresult check_cooperative(CUfunction f, const hws_function_t *function, 
     for (unsigned i = 0; i < shape->attribute_count; i++) {
         clusters = clusters || shape->attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     }
-    const unsigned *grid = shape->grid, *block = shape->block; /* checked: neither product overflows */
-    uint64_t blocks = (uint64_t) grid[0] * grid[1] * grid[2];
-    int threads = (int) (block[0] * block[1] * block[2]);
-    return !clusters && hws_occupancy_is_too_large(f, threads, shape->shared_bytes, blocks)
+    const HwsLaunchShape *dims = &shape->dims; /* checked: neither product overflows */
+    uint64_t blocks = (uint64_t) dims->gridDimX * dims->gridDimY * dims->gridDimZ;
+    int threads = (int) (dims->blockDimX * dims->blockDimY * dims->blockDimZ);
+    return !clusters && hws_occupancy_is_too_large(f, threads, dims->sharedMemBytes, blocks)
         ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
@@ -101,25 +103,17 @@ static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_par
     memset(packed, 0, sizeof packed);
     HWS_TRY(hws_launch_pack(function, kernel_params, extra, packed));
     hws_unseen_look(function, packed);
-    return hws_call_hwsLaunch(f, shape->stream, shape->grid[0], shape->grid[1], shape->grid[2], shape->block[0],
-                              shape->block[1], shape->block[2], shape->shared_bytes, shape->flags,
-                              function->params_bytes, packed,
+    return hws_call_hwsLaunch(f, shape->stream, &shape->dims, shape->flags, function->params_bytes, packed,
                               shape->attribute_count * (uint32_t) sizeof(CUlaunchAttribute), shape->attributes);
-}
-
-static CUresult launch_kernel(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
-                              CUstream stream, unsigned flags, void **kernel_params, void **extra) {
-    const hws_shape_t shape = {.grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]},
-                               .shared_bytes = shared_bytes, .stream = stream, .flags = flags};
-    return launch(f, &shape, kernel_params, extra);
 }
 
 HWS_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                                    unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                                    unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
     HWS_ENTER_CONTEXT();
-    const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ}, block[3] = {blockDimX, blockDimY, blockDimZ};
-    return launch_kernel(f, grid, block, sharedMemBytes, hStream, 0, kernelParams, extra);
+    const hws_shape_t shape = {
+        .dims = {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes}, .stream = hStream};
+    return launch(f, &shape, kernelParams, extra);
 }
 
 HWS_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
@@ -127,8 +121,10 @@ HWS_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDim
                                               unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
                                               void **kernelParams) {
     HWS_ENTER_CONTEXT();
-    const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ}, block[3] = {blockDimX, blockDimY, blockDimZ};
-    return launch_kernel(f, grid, block, sharedMemBytes, hStream, HWS_LAUNCH_COOPERATIVE, kernelParams, NULL);
+    const hws_shape_t shape = {
+        .dims = {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes}, .stream = hStream,
+        .flags = HWS_LAUNCH_COOPERATIVE};
+    return launch(f, &shape, kernelParams, NULL);
 }
 
 HWS_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
@@ -139,9 +135,7 @@ HWS_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
         return CUDA_ERROR_INVALID_HANDLE;
     }
     hws_shape_t shape = {
-        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
-        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
-        .shared_bytes = config->sharedMemBytes,
+        .dims = hws_launch_dims(config),
         .stream = config->hStream,
         .attributes = config->attrs,
         .attribute_count = config->numAttrs,

@@ -4,18 +4,21 @@
 
 #include "module.h"
 
-#define HWS_LAUNCH_COOPERATIVE 1u /* wire.yaml, hwsLaunch: launchFlags */
+#define HWS_LAUNCH_COOPERATIVE 1u /* launch.yaml, hwsLaunch: launchFlags */
 #define HWS_MAX_LAUNCH_ATTRIBUTES 64u
 
 typedef struct hws_shape {
-    unsigned grid[3];
-    unsigned block[3];
-    unsigned shared_bytes;
+    HwsLaunchShape dims;
     CUstream stream;
     unsigned flags;
     const CUlaunchAttribute *attributes;
     unsigned attribute_count;
 } hws_shape_t;
+
+static inline HwsLaunchShape hws_launch_dims(const CUlaunchConfig *config) {
+    return (HwsLaunchShape) {config->gridDimX, config->gridDimY, config->gridDimZ,
+                             config->blockDimX, config->blockDimY, config->blockDimZ, config->sharedMemBytes};
+}
 
 /*
  * Finds errors that a device would report for the kernel and the launch's extents. An asynchronous launch can then
@@ -31,9 +34,9 @@ CUresult hws_launch_check_attributes(const CUlaunchConfig *config, const hws_fun
 CUresult hws_launch_check_clusters(const hws_function_t *function, const hws_shape_t *shape);
 /* Refuses clusters that no device has room for. A node of a graph may have them until the graph is instantiated. */
 CUresult hws_launch_check_cluster_size(const hws_shape_t *shape);
-/* Checks the value of an attribute for a kernel node with such a grid. */
-CUresult hws_launch_check_node_value(const hws_function_t *function, const unsigned grid[3], CUlaunchAttributeID id,
-                                     const CUlaunchAttributeValue *value);
+/* Checks the value of an attribute for a kernel node of this shape. */
+CUresult hws_launch_check_node_value(const hws_function_t *function, const HwsLaunchShape *dims,
+                                     CUlaunchAttributeID id, const CUlaunchAttributeValue *value);
 
 /*
  * Size of the buffer for packed parameters. Rounded up, because the gaps between parameters travel too and must be

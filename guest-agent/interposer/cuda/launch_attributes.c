@@ -51,7 +51,8 @@ static hws_cluster_t required_by(const hws_function_t *function) {
     return required;
 }
 
-static CUresult check(const hws_function_t *function, const unsigned grid[3], const hws_cluster_t *given) {
+static CUresult check(const hws_function_t *function, const HwsLaunchShape *dims, const hws_cluster_t *given) {
+    const unsigned grid[3] = {dims->gridDimX, dims->gridDimY, dims->gridDimZ};
     const hws_cluster_t required = required_by(function);
     const hws_cluster_t *cluster = is_unset(given) ? &required : given;
     if (is_unset(cluster)) {
@@ -68,8 +69,9 @@ static CUresult check(const hws_function_t *function, const unsigned grid[3], co
 }
 
 /* A preferred cluster must consist of whole regular clusters, and the grid of whole preferred clusters. */
-static CUresult check_preferred(const hws_function_t *function, const unsigned grid[3], const hws_cluster_t *given,
+static CUresult check_preferred(const hws_function_t *function, const HwsLaunchShape *dims, const hws_cluster_t *given,
                                 const hws_cluster_t *preferred) {
+    const unsigned grid[3] = {dims->gridDimX, dims->gridDimY, dims->gridDimZ};
     const hws_cluster_t required = required_by(function);
     const hws_cluster_t *cluster = is_unset(given) ? &required : given;
     bool whole = !is_unset(cluster);
@@ -93,8 +95,8 @@ static hws_cluster_t cluster_given(const hws_shape_t *shape, CUlaunchAttributeID
 CUresult hws_launch_check_clusters(const hws_function_t *function, const hws_shape_t *shape) {
     const hws_cluster_t given = cluster_given(shape, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
     const hws_cluster_t preferred = cluster_given(shape, CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
-    HWS_TRY(check(function, shape->grid, &given));
-    return is_unset(&preferred) ? CUDA_SUCCESS : check_preferred(function, shape->grid, &given, &preferred);
+    HWS_TRY(check(function, &shape->dims, &given));
+    return is_unset(&preferred) ? CUDA_SUCCESS : check_preferred(function, &shape->dims, &given, &preferred);
 }
 
 CUresult hws_launch_check_cluster_size(const hws_shape_t *shape) {
@@ -135,11 +137,11 @@ static CUresult check_value(const hws_function_t *function, CUlaunchAttributeID 
     }
 }
 
-CUresult hws_launch_check_node_value(const hws_function_t *function, const unsigned grid[3], CUlaunchAttributeID id,
-                                     const CUlaunchAttributeValue *value) {
+CUresult hws_launch_check_node_value(const hws_function_t *function, const HwsLaunchShape *dims,
+                                     CUlaunchAttributeID id, const CUlaunchAttributeValue *value) {
     HWS_TRY(check_value(function, id, value));
     const hws_cluster_t given = cluster_of(value);
-    return id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? check(function, grid, &given) : CUDA_SUCCESS;
+    return id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? check(function, dims, &given) : CUDA_SUCCESS;
 }
 
 /*

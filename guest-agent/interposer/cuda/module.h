@@ -8,7 +8,7 @@
 #include "hws_driver.h"
 
 #define HWS_FUNCTION_ATTRIBUTES 16
-#define HWS_MAX_REFUSAL_BYTES 1000u /* wire.yaml, hwsFunctionGet */
+#define HWS_MAX_REFUSAL_BYTES 1000u /* module.yaml, hwsFunctionGet */
 #define HWS_MAX_PARAM_BYTES 32764u /* a kernel's parameter space, PTX ISA 8.1 */
 
 /* The data of a kernel. Freed with its handle's slot. */

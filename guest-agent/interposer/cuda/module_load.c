@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define INLINE_IMAGE_BYTES 65536u /* wire.yaml, hwsImageLoad: larger images are staged */
+#define INLINE_IMAGE_BYTES 65536u /* module.yaml, hwsImageLoad: larger images are staged */
 #define LOG_CAPACITY 8192u
-#define OPTION_LIBRARY 1u /* wire.yaml, hwsImageLoad */
+#define OPTION_LIBRARY 1u /* module.yaml, hwsImageLoad */
 
 pthread_mutex_t hws_module_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_CAPACITY 65536u /* wire.yaml, hwsFunctionNames */
+#define NAMES_CAPACITY 65536u /* module.yaml, hwsFunctionNames */
 #define MAX_PARAMS 4096u
 
 static uint64_t hash_name(const char *name) {

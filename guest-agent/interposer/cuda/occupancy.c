@@ -6,6 +6,7 @@
 
 #include "context.h"
 #include "device.h"
+#include "launch.h"
 #include "module.h"
 
 #include "hws_cuda_calls.h"
@@ -186,10 +187,9 @@ HWS_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *bloc
 static CUresult ask_clusters(CUfunction func, const CUlaunchConfig *config, int *clusters_p, int *size_p) {
     HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, func);
     HWS_REQUIRE(config->numAttrs <= MAX_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));
-    return hws_call_hwsOccupancyClusters(func, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
-                                         config->blockDimY, config->blockDimZ, config->sharedMemBytes,
-                                         config->numAttrs * (uint32_t) sizeof(CUlaunchAttribute), config->attrs,
-                                         clusters_p, size_p);
+    const HwsLaunchShape dims = hws_launch_dims(config);
+    return hws_call_hwsOccupancyClusters(func, &dims, config->numAttrs * (uint32_t) sizeof(CUlaunchAttribute),
+                                         config->attrs, clusters_p, size_p);
 }
 
 HWS_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config) {
@@ -198,7 +198,7 @@ HWS_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction fu
     int clusters, size;
     HWS_TRY(ask_clusters(func, config, &clusters, &size));
     if (clusters < 0) {
-        return (CUresult) -clusters; /* wire.yaml, hwsOccupancyClusters: each answer has its own error */
+        return (CUresult) -clusters; /* occupancy.yaml, hwsOccupancyClusters: each answer has its own error */
     }
     *numClusters = clusters;
     return CUDA_SUCCESS;

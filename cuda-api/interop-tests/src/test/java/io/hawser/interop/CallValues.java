@@ -36,7 +36,17 @@ final class CallValues {
             }
         }
         function.params().forEach(param -> values.put(param.name(), fixedValue(param, sizes.contains(param.name()))));
+        sizes.stream().filter(name -> name.contains(".")).forEach(name -> field(name).putLong(random.nextInt(6)));
         function.params().stream().filter(Param::isBuffer).forEach(p -> values.put(p.name(), bufferValue(p)));
+    }
+
+    /** The bytes of {@code parameter.field}, a number of 64 bits. */
+    private ByteBuffer field(String name) {
+        String[] names = name.split("\\.");
+        Param param = function.params().stream().filter(p -> p.name().equals(names[0])).findFirst().orElseThrow();
+        CType.Field field = ((CType.Structure) param.value()).field(names[1]);
+        return ByteBuffer.wrap((byte[]) values.get(names[0]), field.offset(), field.size())
+                .order(ByteOrder.LITTLE_ENDIAN);
     }
 
     Object get(Param param) {
@@ -96,7 +106,8 @@ final class CallValues {
         if (param.bytes() instanceof SizeExpression.Reference size && random.nextInt(8) == 0) {
             values.put(size.name(), (long) param.max());
         }
-        int length = (int) param.bytes().evaluate(name -> (Long) values.get(name));
+        int length = (int) param.bytes().evaluate(name -> name.contains(".") ? (Long) field(name).getLong()
+                : (Long) values.get(name));
         if (param.shape() == Shape.HANDLES) {
             ByteBuffer ids = ByteBuffer.allocate(length).order(ByteOrder.LITTLE_ENDIAN);
             while (ids.hasRemaining()) {

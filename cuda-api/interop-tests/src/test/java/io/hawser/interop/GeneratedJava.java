@@ -6,6 +6,7 @@ import io.hawser.cuda.generator.model.CType;
 import io.hawser.cuda.generator.model.Group;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Param;
+import io.hawser.cuda.generator.model.Wire;
 import io.hawser.shm.wire.RecordReader;
 import io.hawser.shm.wire.RecordWriter;
 import java.lang.foreign.MemorySegment;
@@ -47,7 +48,11 @@ final class GeneratedJava {
     byte[] request(ApiFunction function, CallValues values) throws ReflectiveOperationException {
         RecordWriter writer = new RecordWriter(64);
         List<Object> arguments = new ArrayList<>(List.of(writer, 7L, 8, 9));
-        function.request().slots().forEach(slot -> arguments.add(argument(slot.param(), values.get(slot.param()))));
+        for (Wire.Slot slot : function.request().slots()) {
+            Param param = slot.param();
+            arguments.add(param.isRecord() ? record((CType.Structure) param.value(), (byte[]) values.get(param), 0)
+                    : argument(param, values.get(param)));
+        }
         int length = (int) method("client." + group(function).javaName() + "Requests", function).invoke(null,
                 arguments.toArray());
         return Arrays.copyOf(writer.array(), length);
@@ -85,6 +90,18 @@ final class GeneratedJava {
         }
         return value == null || !(param.value() instanceof CType type) || type instanceof CType.Handle ? value
                 : number(type, (Long) value);
+    }
+
+    /** The record whose bytes begin at an offset. */
+    Record record(CType.Structure type, byte[] bytes, int offset) throws ReflectiveOperationException {
+        List<Object> components = new ArrayList<>();
+        for (CType.Field field : type.fields()) {
+            int at = offset + field.offset();
+            components.add(field.type() instanceof CType.Structure inner ? record(inner, bytes, at)
+                    : number(field.type(), ByteBuffer.wrap(Arrays.copyOf(Arrays.copyOfRange(bytes, at,
+                            at + field.size()), 8)).order(ByteOrder.LITTLE_ENDIAN).getLong()));
+        }
+        return (Record) load(type.name()).getConstructors()[0].newInstance(components.toArray());
     }
 
     /** A number's raw bits as Java's type of the same size. */

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 
 import io.hawser.cuda.generator.model.ApiFunction;
 import io.hawser.cuda.generator.model.ApiFunction.Reply;
+import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Param;
 import io.hawser.cuda.generator.model.Param.Shape;
 import io.hawser.cuda.generator.model.Wire.Slot;
@@ -163,7 +164,8 @@ final class InteropSuite {
         return null;
     }
 
-    private Object driver(ApiFunction function, CallValues values, Object[] arguments) {
+    private Object driver(ApiFunction function, CallValues values, Object[] arguments)
+            throws ReflectiveOperationException {
         int at = 0;
         for (Param param : function.params()) {
             Object given = arguments[at++];
@@ -190,8 +192,12 @@ final class InteropSuite {
         }
     }
 
-    private static void compare(Param param, CallValues values, Object given) {
+    private void compare(Param param, CallValues values, Object given) throws ReflectiveOperationException {
         Object expected = values.get(param);
+        if (param.isRecord()) {
+            assertEquals(java.record((Structure) param.value(), (byte[]) expected, 0), given, param.name());
+            return;
+        }
         switch (param.shape()) {
             case HANDLE, DROP -> {
                 long id = (Long) expected;

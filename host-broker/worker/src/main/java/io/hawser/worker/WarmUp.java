@@ -2,9 +2,11 @@ package io.hawser.worker;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.client.ContextRequests;
+import io.hawser.cuda.generated.client.CopyRequests;
+import io.hawser.cuda.generated.client.DeviceRequests;
 import io.hawser.cuda.generated.client.MemoryRequests;
 import io.hawser.cuda.generated.client.StreamRequests;
-import io.hawser.cuda.generated.client.WireRequests;
 import io.hawser.shm.os.SocketMessages;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.shm.wire.RecordReader;
@@ -187,19 +189,19 @@ final class WarmUp {
     /** Makes the calls of a typical program: a context, memory, copies. */
     private void playProgram() throws IOException {
         receive(); // WELCOME
-        call(WireRequests.hwsDeviceInfo(writer, sequence, 1, 0, 0));
-        call(WireRequests.hwsContextCreate(writer, sequence, 1, 0, CONTEXT, 0, 0, 1));
+        call(DeviceRequests.hwsDeviceInfo(writer, sequence, 1, 0, 0));
+        call(ContextRequests.hwsContextCreate(writer, sequence, 1, 0, CONTEXT, 0, 0, 1));
         context = (int) CONTEXT;
         MemorySegment small = MemorySegment.ofArray(new byte[SMALL_BYTES]);
         MemorySegment large = MemorySegment.ofArray(new byte[LARGE_BYTES]);
         for (int i = 0; i < ROUNDS; i++) {
             call(MemoryRequests.cuMemAlloc_v2(writer, sequence, 1, context, LARGE_BYTES));
             long memory = reader.i64(0);
-            send(WireRequests.hwsCopyHtoD(writer, sequence, 1, context, memory, 0, SMALL_BYTES, small));
-            send(WireRequests.hwsCopyHtoD(writer, sequence, 1, context, memory, 0, LARGE_BYTES, large));
+            send(CopyRequests.hwsCopyHtoD(writer, sequence, 1, context, memory, 0, SMALL_BYTES, small));
+            send(CopyRequests.hwsCopyHtoD(writer, sequence, 1, context, memory, 0, LARGE_BYTES, large));
             call(StreamRequests.cuStreamSynchronize(writer, sequence, 1, context, 0));
-            call(WireRequests.hwsCopyDtoH(writer, sequence, 1, context, memory, SMALL_BYTES, 0));
-            call(WireRequests.hwsCopyDtoH(writer, sequence, 1, context, memory, LARGE_BYTES, 0));
+            call(CopyRequests.hwsCopyDtoH(writer, sequence, 1, context, memory, SMALL_BYTES, 0));
+            call(CopyRequests.hwsCopyDtoH(writer, sequence, 1, context, memory, LARGE_BYTES, 0));
             send(MemoryRequests.cuMemFree_v2(writer, sequence, 1, context, memory));
         }
     }
@@ -217,7 +219,7 @@ final class WarmUp {
                 writer.memory().set(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.FLAGS_OFFSET, 0);
                 send(lengthBytes);
             }
-            call(WireRequests.hwsDeviceInfo(writer, sequence, 1, 0, 0));
+            call(DeviceRequests.hwsDeviceInfo(writer, sequence, 1, 0, 0));
         }
     }
 

@@ -1,5 +1,8 @@
 package io.hawser.worker.calls;
 
+import io.hawser.cuda.generated.HwsExtent;
+import io.hawser.cuda.generated.HwsPosition;
+
 /**
  * The part of an array that a copy uses: {@code slices} times {@code rows} rows of {@code widthBytes}. Its bytes are
  * contiguous on the wire.
@@ -23,6 +26,12 @@ record ArrayBox(long xBytes, long y, long z, long widthBytes, long rows, long sl
          * @return CUresult.
          */
         int copy(ArrayBox part, long offsetBytes);
+    }
+
+    /** Makes a box from the numbers on the wire, which are not checked. */
+    static ArrayBox of(HwsPosition origin, HwsExtent extent) {
+        return new ArrayBox(origin.xBytes(), origin.y(), origin.z(), extent.widthBytes(), extent.rows(),
+            extent.slices());
     }
 
     /** Whether the box has no bytes. */

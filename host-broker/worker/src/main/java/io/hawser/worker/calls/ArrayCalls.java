@@ -5,6 +5,10 @@ import io.hawser.cuda.generated.ArrayManualCalls;
 import io.hawser.cuda.generated.CUmemorytype;
 import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.HwsDevicePlace;
+import io.hawser.cuda.generated.HwsExtent;
+import io.hawser.cuda.generated.HwsPosition;
+import io.hawser.cuda.generated.HwsRegionPlace;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.session.ArrayShape;
 import io.hawser.worker.session.Call;
@@ -13,7 +17,6 @@ import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
-import io.hawser.worker.session.StreamState;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -28,10 +31,10 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
     private final GuestObjects objects;
     private final GpuBackend backend;
     private final CudaDriver driver;
-    private final RegionCalls region;
+    private final RegionCopies region;
     private final ArrayCopy copy; // null when the backend has no arrays
 
-    ArrayCalls(Session session, RegionCalls region) {
+    ArrayCalls(Session session, RegionCopies region) {
         this.session = session;
         this.objects = session.objects();
         this.backend = session.backend();
@@ -181,9 +184,9 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
     }
 
     @Override
-    public void hwsWriteArray(Call call, long array, long xBytes, long y, long z, long widthBytes, long rows,
-            long slices, long hStream, MemorySegment data) {
-        ArrayBox box = new ArrayBox(xBytes, y, z, widthBytes, rows, slices);
+    public void hwsWriteArray(Call call, long array, HwsPosition origin, HwsExtent extent, long hStream,
+            MemorySegment data) {
+        ArrayBox box = ArrayBox.of(origin, extent);
         if (!check(call, call.lastObject(), box)) {
             return;
         }
@@ -191,16 +194,15 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
             call.finish(0);
             return;
         }
-        StreamState stream = call.lastStream();
-        MemorySegment stays = session.work().stabilise(call, stream, data);
+        MemorySegment stays = session.work().stabilise(call, call.lastStream(), data);
         call.finish(stays == null ? CudaResult.OUT_OF_MEMORY : copy.withMemory(true, array, box,
-            CUmemorytype.CU_MEMORYTYPE_HOST, stays.address(), widthBytes, widthBytes * rows, stream.stream()));
+            CUmemorytype.CU_MEMORYTYPE_HOST, stays.address(), box.widthBytes(), box.widthBytes() * box.rows(),
+            hStream));
     }
 
     @Override
-    public void hwsReadArray(Call call, long array, long xBytes, long y, long z, long widthBytes, long rows,
-            long slices, long hStream) {
-        ArrayBox box = new ArrayBox(xBytes, y, z, widthBytes, rows, slices);
+    public void hwsReadArray(Call call, long array, HwsPosition origin, HwsExtent extent, long hStream) {
+        ArrayBox box = ArrayBox.of(origin, extent);
         if (!check(call, call.lastObject(), box)) {
             return;
         }
@@ -221,61 +223,56 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
     }
 
     @Override
-    public void hwsWriteArrayShared(Call call, long array, long xBytes, long y, long z, long widthBytes,
-            long rows, long slices, long hStream, long regionOffset, long hostPitch, long hostSlicePitch, int chunk) {
-        copyShared(call, true, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
-            new RegionCalls.HostBox(regionOffset, hostPitch, hostSlicePitch, chunk));
+    public void hwsWriteArrayShared(Call call, long array, HwsPosition origin, HwsExtent extent, long hStream,
+            HwsRegionPlace host, int chunk) {
+        copyShared(call, true, array, ArrayBox.of(origin, extent), hStream, host,
+            RegionCopies.spanBytes(host, extent), chunk);
     }
 
     @Override
-    public void hwsReadArrayShared(Call call, long array, long xBytes, long y, long z, long widthBytes,
-            long rows, long slices, long hStream, long regionOffset, long hostPitch, long hostSlicePitch, int chunk) {
-        copyShared(call, false, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
-            new RegionCalls.HostBox(regionOffset, hostPitch, hostSlicePitch, chunk));
+    public void hwsReadArrayShared(Call call, long array, HwsPosition origin, HwsExtent extent, long hStream,
+            HwsRegionPlace host, int chunk) {
+        copyShared(call, false, array, ArrayBox.of(origin, extent), hStream, host,
+            RegionCopies.spanBytes(host, extent), chunk);
     }
 
-    private void copyShared(Call call, boolean toArray, long array, ArrayBox box, RegionCalls.HostBox host) {
-        if (!check(call, call.lastObject(), box)) {
-            return;
+    private void copyShared(Call call, boolean toArray, long array, ArrayBox box, long stream, HwsRegionPlace host,
+            long spanBytes, int chunk) {
+        if (check(call, call.lastObject(), box) && region.allows(call, host.offset(), spanBytes, chunk)) {
+            region.settle(call, chunk, box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
+                CUmemorytype.CU_MEMORYTYPE_HOST, region.bytes(host.offset(), spanBytes).address(), host.pitch(),
+                host.slicePitch(), stream));
         }
-        long span = box.isEmpty() ? 0 : host.spanBytes(box.widthBytes(), box.rows(), box.slices());
-        region.copy(call, host, span, (address, stream) -> box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
-            CUmemorytype.CU_MEMORYTYPE_HOST, address, host.pitch(), host.slicePitch(), stream.stream()));
     }
 
     @Override
-    public void hwsDeviceToArray(Call call, long array, long xBytes, long y, long z, long widthBytes, long rows,
-            long slices, long base, long pitch, long height, long deviceXBytes, long deviceY, long deviceZ,
+    public void hwsDeviceToArray(Call call, long array, HwsPosition origin, HwsExtent extent, HwsDevicePlace place,
             long hStream) {
-        copyOnDevice(call, true, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
-            Box.of(base, pitch, height, deviceXBytes, deviceY, deviceZ, widthBytes, rows, slices));
+        copyOnDevice(call, true, array, ArrayBox.of(origin, extent), Box.of(place, extent), hStream);
     }
 
     @Override
-    public void hwsArrayToDevice(Call call, long array, long xBytes, long y, long z, long widthBytes, long rows,
-            long slices, long base, long pitch, long height, long deviceXBytes, long deviceY, long deviceZ,
+    public void hwsArrayToDevice(Call call, long array, HwsPosition origin, HwsExtent extent, HwsDevicePlace place,
             long hStream) {
-        copyOnDevice(call, false, array, new ArrayBox(xBytes, y, z, widthBytes, rows, slices),
-            Box.of(base, pitch, height, deviceXBytes, deviceY, deviceZ, widthBytes, rows, slices));
+        copyOnDevice(call, false, array, ArrayBox.of(origin, extent), Box.of(place, extent), hStream);
     }
 
-    private void copyOnDevice(Call call, boolean toArray, long array, ArrayBox box, Box device) {
+    private void copyOnDevice(Call call, boolean toArray, long array, ArrayBox box, Box device, long stream) {
         if (!check(call, call.lastObject(), box) || !CopyCalls.check(call, device)) {
             return;
         }
         call.finish(box.isEmpty() ? 0 : copy.withMemory(toArray, array, box, CUmemorytype.CU_MEMORYTYPE_DEVICE,
-            device.start(), device.pitch(), device.slicePitch(), call.lastStream().stream()));
+            device.start(), device.pitch(), device.slicePitch(), stream));
     }
 
     @Override
-    public void hwsArrayToArray(Call call, long dstArray, long dstXBytes, long dstY, long dstZ,
-            long srcArray, long srcXBytes, long srcY, long srcZ, long widthBytes, long rows, long slices,
-            long hStream) {
+    public void hwsArrayToArray(Call call, long dstArray, HwsPosition dstOrigin, long srcArray, HwsPosition srcOrigin,
+            HwsExtent extent, long hStream) {
         Handle destination = objects.handles().find(HandleKind.ARRAY, call.in().i64(FIRST_HANDLE_OFFSET));
-        ArrayBox to = new ArrayBox(dstXBytes, dstY, dstZ, widthBytes, rows, slices);
-        ArrayBox from = new ArrayBox(srcXBytes, srcY, srcZ, widthBytes, rows, slices);
+        ArrayBox to = ArrayBox.of(dstOrigin, extent);
+        ArrayBox from = ArrayBox.of(srcOrigin, extent);
         if (check(call, destination, to) && check(call, call.lastObject(), from)) {
-            call.finish(to.isEmpty() ? 0 : copy.withArray(dstArray, to, srcArray, from, call.lastStream().stream()));
+            call.finish(to.isEmpty() ? 0 : copy.withArray(dstArray, to, srcArray, from, hStream));
         }
     }
 }

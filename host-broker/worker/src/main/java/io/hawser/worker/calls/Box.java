@@ -1,5 +1,9 @@
 package io.hawser.worker.calls;
 
+import io.hawser.cuda.generated.HwsDevicePlace;
+import io.hawser.cuda.generated.HwsExtent;
+import io.hawser.cuda.generated.HwsPosition;
+
 /**
  * The part of a device allocation that a 2D or 3D copy uses: {@code slices} times {@code rows} rows of {@code
  * widthBytes}. Its bytes are contiguous on the wire.
@@ -34,23 +38,21 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
     /**
      * Makes a box from the numbers on the wire.
      *
-     * @param base the allocation.
-     * @param pitch bytes from one row to the next.
-     * @param height rows from one slice to the next.
-     * @param xBytes first byte in a row.
-     * @param y first row.
-     * @param z first slice.
-     * @param widthBytes length of a row's part.
-     * @param rows rows in each slice.
-     * @param slices slices.
+     * @param place the allocation and the box's first byte there.
+     * @param extent lengths.
      * @return the box, or null for invalid numbers: a row longer than its pitch, a slice higher than its height, or a
      *     number beyond any device.
      */
-    static Box of(long base, long pitch, long height, long xBytes, long y, long z, long widthBytes, long rows,
-            long slices) {
-        long[] extents = {pitch, height, xBytes, y, z, widthBytes, rows, slices};
-        for (long extent : extents) {
-            if (extent < 0 || extent > MAX_EXTENT) {
+    static Box of(HwsDevicePlace place, HwsExtent extent) {
+        HwsPosition origin = place.origin();
+        long pitch = place.pitch();
+        long height = place.height();
+        long widthBytes = extent.widthBytes();
+        long rows = extent.rows();
+        long slices = extent.slices();
+        long[] lengths = {pitch, height, origin.xBytes(), origin.y(), origin.z(), widthBytes, rows, slices};
+        for (long length : lengths) {
+            if (length < 0 || length > MAX_EXTENT) {
                 return null;
             }
         }
@@ -60,13 +62,13 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
             return null;
         }
         long slicePitch = product(pitch, height);
-        long offset = sum(sum(product(z, slicePitch), product(y, pitch)), xBytes);
+        long offset = sum(sum(product(origin.z(), slicePitch), product(origin.y(), pitch)), origin.xBytes());
         long span = sum(sum(product(Math.max(slices - 1, 0), slicePitch), product(Math.max(rows - 1, 0), pitch)),
             widthBytes);
         if (offset < 0 || span < 0 || product(rows, slices) < 0 || product(product(rows, slices), widthBytes) < 0) {
             return null;
         }
-        return new Box(base + offset, widthBytes, rows, slices, pitch, slicePitch);
+        return new Box(place.base() + offset, widthBytes, rows, slices, pitch, slicePitch);
     }
 
     /** Whether the box has no bytes. */

@@ -15,7 +15,7 @@ public final class Calls implements CallDispatcher {
     private static final int LIBRARY = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
 
     private final CudaDispatcher<Call> dispatcher;
-    private final RegionCalls region;
+    private final RegionCopies region;
 
     /**
      * Makes the calls of a session.
@@ -24,21 +24,32 @@ public final class Calls implements CallDispatcher {
      * @param shared the guest's region; null over another carrier.
      */
     public Calls(Session session, SharedRegion shared) {
-        ContextCalls contexts = new ContextCalls(session);
-        PoolCalls pools = new PoolCalls(session);
-        MemoryCalls memory = new MemoryCalls(session, pools);
+        LaunchCalls launches = new LaunchCalls(session);
+        MemoryCalls memory = new MemoryCalls(session);
         StreamCalls streams = new StreamCalls(session);
-        region = new RegionCalls(session, shared);
-        dispatcher = new CudaDispatcher<>(session.backend().driver(), contexts, memory, memory, streams, streams,
-            new WireCalls(session, contexts, region, pools),
+        StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
+        region = new RegionCopies(session, shared);
+        dispatcher = new CudaDispatcher<>(session.backend().driver(),
+            new DeviceCalls(session),
+            new PeerCalls(session),
+            new ContextCalls(session),
+            new ModuleCalls(session),
+            new LinkCalls(session),
+            launches,
+            memory,
+            new HostMemoryCalls(session, shared, region),
+            new ManagedCalls(session, shared),
+            new PoolCalls(session, memory),
+            new CopyCalls(session, region),
+            streams,
+            streams,
+            launches,
             new GraphCalls(session, shared),
             new ArrayCalls(session, region),
             new TextureCalls(session),
             new VmmCalls(session),
-            new ManagedCalls(session, shared),
-            new PeerCalls(session),
-            new LinkCalls(session),
-            new StreamMemoryCalls(session),
+            streamMemory,
+            streamMemory,
             new IpcCalls(session));
     }
 

@@ -3,8 +3,6 @@ package io.hawser.worker.calls;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.ContextManualCalls;
 import io.hawser.cuda.generated.HandleKind;
-import io.hawser.cuda.generated.HwsDeviceInfo;
-import io.hawser.cuda.generated.WireReplies;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
@@ -14,7 +12,7 @@ import io.hawser.worker.session.Session;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** Devices and contexts. */
+/** Contexts. Session thread. */
 final class ContextCalls implements ContextManualCalls<Call> {
     private final Session session;
     private final GuestObjects objects;
@@ -26,23 +24,8 @@ final class ContextCalls implements ContextManualCalls<Call> {
         this.backend = session.backend();
     }
 
-    void hwsDeviceInfo(Call call, int ordinal) {
-        if (ordinal < 0 || ordinal >= backend.deviceCount()) {
-            call.fail(CudaResult.INVALID_DEVICE);
-            return;
-        }
-        MemorySegment info = call.scratch(HwsDeviceInfo.BYTES);
-        int result = backend.deviceInfo(ordinal, info);
-        if (result == 0) {
-            long total = info.get(ValueLayout.JAVA_LONG, HwsDeviceInfo.TOTAL_BYTES_OFFSET);
-            info.set(ValueLayout.JAVA_LONG, HwsDeviceInfo.TOTAL_BYTES_OFFSET,
-                objects.quota().totalBytes(ordinal, total)); // a guest sees its quota, not the device's memory
-            WireReplies.hwsDeviceInfo(call.reply(), info);
-        }
-        call.finish(result);
-    }
-
-    void hwsContextCreate(Call call, long ctx, int device, int flags, int primary) {
+    @Override
+    public void hwsContextCreate(Call call, long ctxId, int device, int flags, int primary) {
         if (device < 0 || device >= backend.deviceCount()) {
             call.fail(CudaResult.INVALID_DEVICE);
             return;
@@ -67,7 +50,7 @@ final class ContextCalls implements ContextManualCalls<Call> {
                     return;
                 }
             }
-            objects.registerContext(call, ctx, nativeContext, device, charge);
+            objects.registerContext(call, ctxId, nativeContext, device, charge);
         }
         call.finish(result);
     }
@@ -85,7 +68,8 @@ final class ContextCalls implements ContextManualCalls<Call> {
         call.finish(result);
     }
 
-    void hwsContextDestroy(Call call) {
+    @Override
+    public void hwsContextDestroy(Call call, long ctx, long ctxId) {
         Handle context = call.lastObject();
         call.deferWithoutRecord();
         Runnable destroy = () -> session.gates().whenClosed(() -> destroy(call, context));

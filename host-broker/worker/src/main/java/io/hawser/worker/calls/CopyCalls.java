@@ -1,36 +1,46 @@
 package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.CopyManualCalls;
+import io.hawser.cuda.generated.HwsDevicePlace;
+import io.hawser.cuda.generated.HwsExtent;
+import io.hawser.cuda.generated.HwsRegionPlace;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
 import io.hawser.worker.session.StreamWork;
 import java.lang.foreign.MemorySegment;
 
-/** Copies between the guest and the device, and copies of boxes within the device. */
-final class CopyCalls {
+/** Copies between the guest and the device, and copies of boxes within the device. Session thread. */
+final class CopyCalls implements CopyManualCalls<Call> {
     private final GpuBackend backend;
     private final BoxCopy boxes;
     private final StreamWork work;
+    private final RegionCopies region;
 
-    CopyCalls(GpuBackend backend, StreamWork work) {
-        this.backend = backend;
+    CopyCalls(Session session, RegionCopies region) {
+        this.backend = session.backend();
         this.boxes = new BoxCopy(backend);
-        this.work = work;
+        this.work = session.work();
+        this.region = region;
     }
 
-    void hwsCopyHtoD(Call call, long dstDevice, MemorySegment data) {
+    @Override
+    public void hwsCopyHtoD(Call call, long dstDevice, long hStream, long byteCount, MemorySegment data) {
         call.finish(data.byteSize() == 0 ? 0 : work.write(call, call.lastStream(), dstDevice, data));
     }
 
-    void hwsCopyDtoH(Call call, long srcDevice, long byteCount) {
-        StreamState stream = call.lastStream();
-        work.read(call, stream, byteCount, RecordLayout.MAX_BULK_BYTES,
+    @Override
+    public void hwsCopyDtoH(Call call, long srcDevice, long byteCount, long hStream) {
+        work.read(call, call.lastStream(), byteCount, RecordLayout.MAX_BULK_BYTES,
             (destination, offset, through) -> backend.copyDtoH(destination, srcDevice + offset, through));
     }
 
-    void hwsWriteBox(Call call, Box box, MemorySegment data) {
+    @Override
+    public void hwsWriteBox(Call call, HwsDevicePlace place, HwsExtent extent, long hStream, MemorySegment data) {
+        Box box = Box.of(place, extent);
         if (!check(call, box)) {
             return;
         }
@@ -48,7 +58,9 @@ final class CopyCalls {
             : boxes.write(box, stable, BoxCopy.Layout.packed(box), stream.stream()));
     }
 
-    void hwsReadBox(Call call, Box box) {
+    @Override
+    public void hwsReadBox(Call call, HwsDevicePlace place, HwsExtent extent, long hStream) {
+        Box box = Box.of(place, extent);
         if (!check(call, box)) {
             return;
         }
@@ -60,10 +72,60 @@ final class CopyCalls {
             (destination, offset, through) -> boxes.readPiece(box, destination, offset, through));
     }
 
-    void hwsCopyBox(Call call, Box destination, Box source) {
+    @Override
+    public void hwsCopyBox(Call call, HwsDevicePlace dst, HwsDevicePlace src, HwsExtent extent, long hStream) {
+        Box destination = Box.of(dst, extent);
+        Box source = Box.of(src, extent);
         if (check(call, destination) && check(call, source)) {
-            call.finish(boxes.onDevice(destination, source, call.lastStream().stream()));
+            call.finish(boxes.onDevice(destination, source, hStream));
         }
+    }
+
+    @Override
+    public void hwsCopyHtoDShared(Call call, long dstDevice, long regionOffset, long byteCount, long hStream,
+            int chunk) {
+        if (region.allows(call, regionOffset, byteCount, chunk)) {
+            region.settle(call, chunk, byteCount == 0 ? 0
+                : backend.copyHtoD(dstDevice, region.bytes(regionOffset, byteCount), hStream));
+        }
+    }
+
+    @Override
+    public void hwsCopyDtoHShared(Call call, long srcDevice, long regionOffset, long byteCount, long hStream,
+            int chunk) {
+        if (region.allows(call, regionOffset, byteCount, chunk)) {
+            region.settle(call, chunk, byteCount == 0 ? 0
+                : backend.copyDtoH(region.bytes(regionOffset, byteCount), srcDevice, hStream));
+        }
+    }
+
+    @Override
+    public void hwsWriteBoxShared(Call call, HwsDevicePlace place, HwsExtent extent, long hStream, HwsRegionPlace host,
+            int chunk) {
+        copyShared(call, Box.of(place, extent), hStream, host, RegionCopies.spanBytes(host, extent), chunk, true);
+    }
+
+    @Override
+    public void hwsReadBoxShared(Call call, HwsDevicePlace place, HwsExtent extent, long hStream, HwsRegionPlace host,
+            int chunk) {
+        copyShared(call, Box.of(place, extent), hStream, host, RegionCopies.spanBytes(host, extent), chunk, false);
+    }
+
+    private void copyShared(Call call, Box box, long stream, HwsRegionPlace host, long spanBytes, int chunk,
+            boolean toDevice) {
+        // The region is checked first. An invalid box has no length there.
+        long span = box == null ? 0 : spanBytes;
+        if (!region.allows(call, host.offset(), span, chunk) || !check(call, box)) {
+            return;
+        }
+        BoxCopy.Layout layout = new BoxCopy.Layout(host.pitch(), host.slicePitch());
+        if (!(box.isContiguous() && layout.isPacked(box)) && box.rows() * box.slices() > Box.MAX_ROWS) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return;
+        }
+        MemorySegment memory = region.bytes(host.offset(), span);
+        region.settle(call, chunk, toDevice ? boxes.write(box, memory, layout, stream)
+            : boxes.read(box, memory, layout, stream));
     }
 
     /** Whether a box may be copied; if not, this fails the call. */

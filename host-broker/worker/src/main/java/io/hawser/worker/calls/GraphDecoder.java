@@ -4,6 +4,8 @@ import io.hawser.cuda.Sizes;
 import io.hawser.cuda.backend.GraphNode;
 import io.hawser.cuda.generated.CUgraphNodeType;
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.HwsDevicePlace;
+import io.hawser.cuda.generated.HwsExtent;
 import io.hawser.cuda.generated.HwsGraphChild;
 import io.hawser.cuda.generated.HwsGraphCopy;
 import io.hawser.cuda.generated.HwsGraphEnd;
@@ -12,6 +14,7 @@ import io.hawser.cuda.generated.HwsGraphFree;
 import io.hawser.cuda.generated.HwsGraphHost;
 import io.hawser.cuda.generated.HwsGraphKernel;
 import io.hawser.cuda.generated.HwsGraphMemset;
+import io.hawser.cuda.generated.HwsPosition;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GraphCallbacks;
@@ -191,7 +194,7 @@ final class GraphDecoder {
         if (function == null) {
             return result;
         }
-        if (paramsBytes < function.info(ImageCalls.Parameters.class).bytes()) {
+        if (paramsBytes < function.info(ModuleCalls.Parameters.class).bytes()) {
             return result.error(CudaResult.INVALID_VALUE); // otherwise the backend would read beyond the parameters
         }
         MemorySegment attributes = body.asSlice(attributesOffset, attributesBytes);
@@ -296,7 +299,8 @@ final class GraphDecoder {
         long x = i64(end, HwsGraphEnd.X_BYTES_OFFSET);
         long y = i64(end, HwsGraphEnd.Y_OFFSET);
         long z = i64(end, HwsGraphEnd.Z_OFFSET);
-        Box box = Box.of(base, pitch, height, x, y, z, width, rows, slices);
+        Box box = Box.of(new HwsDevicePlace(base, pitch, height, new HwsPosition(x, y, z)),
+            new HwsExtent(width, rows, slices));
         boolean isRegion = i64(end, HwsGraphEnd.PLACE_OFFSET) == PLACE_REGION;
         if (isRegion && (region == null || (x | y | z) != 0
             || box != null && !region.allows(base, box.spanBytes(), 0))) {
@@ -328,7 +332,8 @@ final class GraphDecoder {
         }
         long rowBytes = Sizes.multiply(width, element);
         long pitch = rows == 1 ? rowBytes : i64(body, HwsGraphMemset.PITCH_OFFSET);
-        Box box = rowBytes < 0 ? null : Box.of(address, pitch, rows, 0, 0, 0, rowBytes, rows, 1);
+        Box box = rowBytes < 0 ? null : Box.of(
+            new HwsDevicePlace(address, pitch, rows, new HwsPosition(0, 0, 0)), new HwsExtent(rowBytes, rows, 1));
         if (box == null || address % element != 0 || pitch % element != 0
             || !objects.allocations().contains(box.start(), box.spanBytes())) {
             return result.error(CudaResult.INVALID_VALUE);

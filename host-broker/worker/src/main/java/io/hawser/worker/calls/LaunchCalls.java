@@ -1,17 +1,18 @@
 package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.GpuBackend;
-import io.hawser.cuda.generated.WireReplies;
+import io.hawser.cuda.generated.HwsLaunchShape;
+import io.hawser.cuda.generated.LaunchManualCalls;
+import io.hawser.cuda.generated.OccupancyManualCalls;
+import io.hawser.cuda.generated.OccupancyReplies;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
-import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.Session;
-import io.hawser.worker.session.StreamState;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** Kernels and host functions. */
-final class LaunchCalls {
+/** Kernels and host functions. Session thread. */
+final class LaunchCalls implements LaunchManualCalls<Call>, OccupancyManualCalls<Call> {
     private final Session session;
     private final GpuBackend backend;
 
@@ -20,27 +21,13 @@ final class LaunchCalls {
         this.backend = session.backend();
     }
 
-    /**
-     * Extents of a launch.
-     *
-     * @param gridX blocks.
-     * @param gridY blocks.
-     * @param gridZ blocks.
-     * @param blockX threads.
-     * @param blockY threads.
-     * @param blockZ threads.
-     * @param sharedBytes dynamic shared memory.
-     * @param flags bit 0: cooperative.
-     */
-    record Shape(int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes, int flags) { }
-
-    void hwsLaunch(Call call, Shape shape, MemorySegment params, MemorySegment attributes) {
-        Handle function = call.lastObject();
-        StreamState stream = call.lastStream();
+    @Override
+    public void hwsLaunch(Call call, long function, long hStream, HwsLaunchShape shape, int launchFlags,
+            int paramsBytes, MemorySegment params, int attributesBytes, MemorySegment attributes) {
         if (!check(call, attributes)) {
             return;
         }
-        ImageCalls.Parameters wanted = function.info(ImageCalls.Parameters.class);
+        ModuleCalls.Parameters wanted = call.lastObject().info(ModuleCalls.Parameters.class);
         if (params.byteSize() < wanted.bytes()) {
             call.fail(CudaResult.INVALID_VALUE); // otherwise the backend would read beyond the parameters
             return;
@@ -50,20 +37,21 @@ final class LaunchCalls {
             return;
         }
         session.countKernel();
-        call.finish(backend.launch(function.nativeHandle(), shape.gridX(), shape.gridY(), shape.gridZ(),
-            shape.blockX(), shape.blockY(), shape.blockZ(), shape.sharedBytes(), stream.stream(), shape.flags(),
+        call.finish(backend.launch(function, shape.gridDimX(), shape.gridDimY(), shape.gridDimZ(),
+            shape.blockDimX(), shape.blockDimY(), shape.blockDimZ(), shape.sharedMemBytes(), hStream, launchFlags,
             params, attributes));
     }
 
-    void hwsOccupancyClusters(Call call, Shape shape, MemorySegment attributes) {
-        Handle function = call.lastObject();
+    @Override
+    public void hwsOccupancyClusters(Call call, long function, HwsLaunchShape shape, int attributesBytes,
+            MemorySegment attributes) {
         if (!check(call, attributes)) {
             return;
         }
         MemorySegment out = call.scratch(2 * Integer.BYTES);
-        int result = backend.clusters(function.nativeHandle(), shape.gridX(), shape.gridY(), shape.gridZ(),
-            shape.blockX(), shape.blockY(), shape.blockZ(), shape.sharedBytes(), attributes, out);
-        WireReplies.hwsOccupancyClusters(call.reply(), out.get(ValueLayout.JAVA_INT, 0),
+        int result = backend.clusters(function, shape.gridDimX(), shape.gridDimY(), shape.gridDimZ(), shape.blockDimX(),
+            shape.blockDimY(), shape.blockDimZ(), shape.sharedMemBytes(), attributes, out);
+        OccupancyReplies.hwsOccupancyClusters(call.reply(), out.get(ValueLayout.JAVA_INT, 0),
             out.get(ValueLayout.JAVA_INT, Integer.BYTES));
         call.finish(result);
     }
@@ -80,7 +68,8 @@ final class LaunchCalls {
         return result == 0;
     }
 
-    void hwsHostFunction(Call call, long callbackId) {
+    @Override
+    public void hwsHostFunction(Call call, long hStream, long callbackId) {
         int result = session.callbacks().issue(call.lastStream(), callbackId);
         if (result < 0) {
             call.fatal("a host function's id must not be in use: callbackId=" + callbackId);

@@ -4,7 +4,6 @@ import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.cuda.generated.MemoryManualCalls;
 import io.hawser.cuda.generated.MemoryReplies;
-import io.hawser.cuda.generated.PoolManualCalls;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GraphMemory;
@@ -12,23 +11,19 @@ import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
-import io.hawser.worker.session.StreamState;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.function.IntSupplier;
 
 /** Device memory: the quota, and the map of the memory that the session may address. */
-final class MemoryCalls implements MemoryManualCalls<Call>, PoolManualCalls<Call> {
+final class MemoryCalls implements MemoryManualCalls<Call> {
     private final Session session;
     private final GuestObjects objects;
     private final GpuBackend backend;
     private final CudaDriver driver;
-    private final PoolCalls pools;
 
-    MemoryCalls(Session session, PoolCalls pools) {
+    MemoryCalls(Session session) {
         this.session = session;
-        this.pools = pools;
         this.objects = session.objects();
         this.backend = session.backend();
         this.driver = backend.driver();
@@ -85,7 +80,7 @@ final class MemoryCalls implements MemoryManualCalls<Call>, PoolManualCalls<Call
         return 0;
     }
 
-    private void add(MemorySegment out, long bytes, Handle context, MemoryQuota.Charge charge) {
+    void add(MemorySegment out, long bytes, Handle context, MemoryQuota.Charge charge) {
         long address = out.get(ValueLayout.JAVA_LONG, 0);
         if (!objects.allocations().add(address, bytes, context, charge)) {
             throw new IllegalStateException("the backend must not return memory that is in use: address=0x"
@@ -95,7 +90,7 @@ final class MemoryCalls implements MemoryManualCalls<Call>, PoolManualCalls<Call
 
     /** Claims and allocates. {@code out} receives the address and, for pitched memory, the pitch. */
     @FunctionalInterface
-    private interface Attempt {
+    interface Attempt {
         int allocate(Handle context, MemorySegment out);
     }
 
@@ -103,7 +98,7 @@ final class MemoryCalls implements MemoryManualCalls<Call>, PoolManualCalls<Call
      * Allocates. If no memory is left but memory is about to be freed, it waits for that and tries again. CUDA's
      * cuMemFree waits for running work; here it returns at once, so that other threads need not wait.
      */
-    private void allocate(Call call, long bytes, boolean hasPitch, Attempt attempt) {
+    void allocate(Call call, long bytes, boolean hasPitch, Attempt attempt) {
         Handle context = objects.currentContext();
         if (context == null || bytes <= 0) {
             call.fail(context == null ? CudaResult.INVALID_CONTEXT : CudaResult.INVALID_VALUE);
@@ -207,69 +202,5 @@ final class MemoryCalls implements MemoryManualCalls<Call>, PoolManualCalls<Call
                 objects.quota().totalBytes(device, out.get(ValueLayout.JAVA_LONG, Long.BYTES)));
         }
         call.finish(result);
-    }
-
-    @Override
-    public void cuMemAllocAsync(Call call, long bytesize, long hStream) {
-        allocate(call, bytesize, false, (context, out) -> fromPool(context, objects.deviceOf(context), bytesize,
-            hStream, out, () -> driver.cuMemAllocAsync(out, bytesize, hStream)));
-    }
-
-    @Override
-    public void cuMemAllocFromPoolAsync(Call call, long bytesize, long pool, long hStream) {
-        allocate(call, bytesize, false, (context, out) -> fromPool(context, pools.deviceOf(pool, context), bytesize,
-            hStream, out, () -> driver.cuMemAllocFromPoolAsync(out, bytesize, pool, hStream)));
-    }
-
-    private int fromPool(Handle context, int device, long bytes, long stream, MemorySegment out,
-            IntSupplier allocator) {
-        MemoryQuota.Charge charge = pools.keptMemory().claim(device, bytes);
-        if (charge == null) {
-            return CudaResult.OUT_OF_MEMORY;
-        }
-        int result = allocator.getAsInt();
-        if (result == 0 && !pools.keptMemory().settle(device)) {
-            // The pool could not reuse the memory that it kept, and has allocated more than the quota allows.
-            session.deferError(driver.cuMemFreeAsync(out.get(ValueLayout.JAVA_LONG, 0), stream));
-            result = CudaResult.OUT_OF_MEMORY;
-        }
-        if (result != 0) {
-            charge.giveBack();
-            return result;
-        }
-        add(out, bytes, context, charge);
-        return 0;
-    }
-
-    @Override
-    public void cuMemFreeAsync(Call call, long dptr, long hStream) {
-        GraphMemory.Block block = objects.graphMemory().at(dptr);
-        if (block == null && objects.allocations().ownerAt(dptr) == null) {
-            call.fail(CudaResult.INVALID_VALUE);
-            return;
-        }
-        int result = driver.cuMemFreeAsync(dptr, hStream);
-        if (result == 0 && block != null) {
-            objects.graphMemory().freed(block); // the graph's node keeps the address
-        } else if (result == 0) {
-            MemoryQuota.Charge charge = objects.allocations().chargeAt(dptr);
-            objects.allocations().remove(dptr);
-            giveBackAfter(call.lastStream(), charge);
-        }
-        call.finish(result);
-    }
-
-    /** Gives a charge back: at once if the pool still counts the memory, else when the stream has freed it. */
-    private void giveBackAfter(StreamState stream, MemoryQuota.Charge charge) {
-        if (charge.isKept()) {
-            charge.giveBack();
-            return;
-        }
-        objects.freeBegins();
-        int wait = backend.whenStreamReached(stream.context(), stream.stream(),
-            status -> session.completions().add(() -> objects.freeEnds(charge)));
-        if (wait != 0) {
-            objects.freeEnds(charge);
-        }
     }
 }

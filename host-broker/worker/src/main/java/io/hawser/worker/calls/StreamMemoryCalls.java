@@ -4,7 +4,8 @@ import io.hawser.cuda.generated.CUstreamBatchMemOpParams;
 import io.hawser.cuda.generated.CUtensorMap;
 import io.hawser.cuda.generated.HwsTensorMap;
 import io.hawser.cuda.generated.MemopsManualCalls;
-import io.hawser.cuda.generated.MemopsReplies;
+import io.hawser.cuda.generated.TensorMapManualCalls;
+import io.hawser.cuda.generated.TensorMapReplies;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.Arena;
@@ -12,7 +13,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /** Stream memory operations (waits for values in memory, and writes of values), and tensor maps. Session thread. */
-final class StreamMemoryCalls implements MemopsManualCalls<Call> {
+final class StreamMemoryCalls implements MemopsManualCalls<Call>, TensorMapManualCalls<Call> {
     // An operation of hwsStreamMemOps: u32 type, u32 flags, u64 address, u64 value.
     private static final int OP_BYTES = 24;
     private static final int OP_FLAGS_OFFSET = 4;
@@ -108,7 +109,7 @@ final class StreamMemoryCalls implements MemopsManualCalls<Call> {
             MemorySegment map = arena.allocate(CUtensorMap.BYTES, MAP_ALIGNMENT);
             int result = session.backend().tensorMap(own, map);
             if (result == 0) {
-                MemopsReplies.hwsTensorMapEncode(call.reply(), map);
+                TensorMapReplies.hwsTensorMapEncode(call.reply(), map);
             }
             call.finish(result);
         }

@@ -10,6 +10,6 @@ final class CSizes {
     }
 
     static String emit(SizeExpression size) {
-        return size.emit(name -> "(uint64_t) " + name, "hws_size_", "u");
+        return size.emit(name -> "(uint64_t) " + name.replace(".", "->"), "hws_size_", "u");
     }
 }

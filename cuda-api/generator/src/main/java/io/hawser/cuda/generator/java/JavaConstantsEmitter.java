@@ -11,6 +11,7 @@ import io.hawser.cuda.generator.model.Library;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /** Writes classes of constants: opcodes, enumerations, structures' offsets, handle kinds, the description's hash. */
 final class JavaConstantsEmitter {
@@ -121,12 +122,21 @@ final class JavaConstantsEmitter {
     static Code structure(Library library, Structure type) {
         Code out = new Code();
         out.line("package %s;", library.javaPackage()).line();
-        out.line("/** Layout of %s: offsets and sizes in bytes. */", type.name());
-        out.open("public final class %s", type.name());
+        if (type.record()) {
+            out.line("/** The structure %s, with the layout of its bytes. */", type.name());
+            out.open("public record %s(%s)", type.name(), type.fields().stream()
+                    .map(f -> (f.type() instanceof Structure inner ? inner.name() : JavaTypes.number(f.type())) + " "
+                            + f.name()).collect(Collectors.joining(", ")));
+        } else {
+            out.line("/** Layout of %s: offsets and sizes in bytes. */", type.name());
+            out.open("public final class %s", type.name());
+        }
         out.line("/** Size in bytes. */");
         out.line("public static final int BYTES = %d;", type.size()).line();
         fields(out, "", 0, type);
-        out.open("private %s()", type.name()).close();
+        if (!type.record()) {
+            out.open("private %s()", type.name()).close();
+        }
         return out.close();
     }
 

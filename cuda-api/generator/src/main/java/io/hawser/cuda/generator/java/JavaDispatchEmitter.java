@@ -2,6 +2,7 @@ package io.hawser.cuda.generator.java;
 
 import io.hawser.cuda.generator.emit.Code;
 import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Group;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Param;
@@ -67,7 +68,8 @@ final class JavaDispatchEmitter {
     }
 
     private static String field(Group group) {
-        return group.name() + "Calls";
+        String name = group.javaName();
+        return Character.toLowerCase(name.charAt(0)) + name.substring(1) + "Calls";
     }
 
     Code group(Group group) {
@@ -114,8 +116,9 @@ final class JavaDispatchEmitter {
                 case NUMBER -> out.line("%s %s = in.%s(%d);", JavaTypes.number(param.value()), name,
                         JavaTypes.accessor(param.value()), slot.offset());
                 case HANDLE, NEW, DROP -> out.line("long %sId = in.i64(%d);", name, slot.offset());
-                case STRUCT -> out.line("MemorySegment %s = in.slice(%d, %d);", name, slot.offset(),
-                        param.value().size());
+                case STRUCT -> out.line("%s %s = %s;", JavaTypes.decoded(param), name, param.isRecord()
+                        ? record((Structure) param.value(), slot.offset())
+                        : "in.slice(" + slot.offset() + ", " + param.value().size() + ")");
                 case INOUT -> out.line("MemorySegment %sIn = in.slice(%d, %d);", name, slot.offset(),
                         param.value().size());
                 case TEXT -> out.line("String %s = in.string%s(%d, %d);", name, param.nullable() ? "OrNull" : "",
@@ -126,6 +129,14 @@ final class JavaDispatchEmitter {
         }
         out.open("if (!in.end())").line("call.fatal(\"%s: \" + in.reason());", function.symbol()).line("return;")
                 .close();
+    }
+
+    /** The expression that reads a record at an offset of the payload. */
+    private static String record(Structure type, int offset) {
+        return "new " + type.name() + "(" + type.fields().stream().map(field -> field.type() instanceof Structure inner
+                ? record(inner, offset + field.offset())
+                : "in." + JavaTypes.accessor(field.type()) + "(" + (offset + field.offset()) + ")")
+                .collect(Collectors.joining(", ")) + ")";
     }
 
     /** Requires a buffer to have exactly the length of its size expression. */
@@ -246,8 +257,8 @@ final class JavaDispatchEmitter {
     }
 
     private static String size(ApiFunction function, io.hawser.cuda.generator.model.SizeExpression size) {
-        return size.emit(name -> JavaTypes.unsigned(function.params().stream().filter(p -> p.name().equals(name))
-                .findFirst().orElseThrow()), "Sizes.", "L");
+        return size.emit(name -> JavaTypes.unsigned(function.number(name), name.contains(".") ? name + "()" : name),
+                "Sizes.", "L");
     }
 
 }

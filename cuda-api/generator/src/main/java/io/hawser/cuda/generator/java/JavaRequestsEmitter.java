@@ -3,6 +3,8 @@ package io.hawser.cuda.generator.java;
 import io.hawser.cuda.generator.emit.Code;
 import io.hawser.cuda.generator.model.ApiFunction;
 import io.hawser.cuda.generator.model.ApiFunction.Reply;
+import io.hawser.cuda.generator.model.CType.Field;
+import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Group;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Param;
@@ -23,6 +25,9 @@ final class JavaRequestsEmitter {
         out.line("package %s.client;", library.javaPackage()).line();
         out.line("import io.hawser.shm.wire.RecordLayout;").line("import io.hawser.shm.wire.RecordWriter;");
         out.line("import %s.%s;", library.javaPackage(), opcodes);
+        group.travelling().stream().flatMap(f -> f.params().stream()).filter(Param::isRecord)
+                .map(p -> p.value().name()).distinct().sorted()
+                .forEach(name -> out.line("import %s.%s;", library.javaPackage(), name));
         out.line("import java.lang.foreign.MemorySegment;").line();
         out.block("""
                 /**
@@ -57,11 +62,27 @@ final class JavaRequestsEmitter {
             case NUMBER -> out.line("writer.%s(%d, %s);", JavaTypes.accessor(param.value()), slot.offset(),
                     param.name());
             case HANDLE, NEW, DROP -> out.line("writer.i64(%d, %s);", slot.offset(), param.name());
-            case STRUCT, INOUT -> out.line("writer.struct(%d, %s, 0, %d);", slot.offset(), param.name(),
-                    param.value().size());
+            case STRUCT, INOUT -> {
+                if (param.isRecord()) {
+                    record(out, (Structure) param.value(), slot.offset(), param.name());
+                } else {
+                    out.line("writer.struct(%d, %s, 0, %d);", slot.offset(), param.name(), param.value().size());
+                }
+            }
             case TEXT -> out.line("writer.string(%d, %s);", slot.offset(), param.name());
             case BYTES, HANDLES -> out.line("writer.buffer(%d, %s);", slot.offset(), param.name());
             default -> throw new IllegalStateException(param.name());
+        }
+    }
+
+    private static void record(Code out, Structure type, int offset, String value) {
+        for (Field field : type.fields()) {
+            String part = value + "." + field.name() + "()";
+            if (field.type() instanceof Structure inner) {
+                record(out, inner, offset + field.offset(), part);
+            } else {
+                out.line("writer.%s(%d, %s);", JavaTypes.accessor(field.type()), offset + field.offset(), part);
+            }
         }
     }
 }

@@ -42,7 +42,8 @@ final class JavaTypes {
             case NUMBER -> number(param.value());
             case HANDLE, NEW, DROP -> "long";
             case TEXT -> "String";
-            case STRUCT, BYTES, HANDLES, INOUT -> "MemorySegment";
+            case STRUCT -> param.isRecord() ? param.value().name() : "MemorySegment";
+            case BYTES, HANDLES, INOUT -> "MemorySegment";
             default -> throw new IllegalArgumentException("not part of a request: parameter=" + param.name());
         };
     }
@@ -53,17 +54,17 @@ final class JavaTypes {
         return number ? number(param.value()) : "MemorySegment";
     }
 
-    /** A local variable's value as unsigned 64 bits, for sizes. */
-    static String unsigned(Param param) {
-        if (param.value() instanceof CType.Scalar scalar) {
+    /** A number's value as unsigned 64 bits, for sizes. */
+    static String unsigned(CType type, String value) {
+        if (type instanceof CType.Scalar scalar) {
             return switch (scalar.number()) {
-                case U8 -> "Byte.toUnsignedLong(" + param.name() + ")";
-                case U16 -> "Short.toUnsignedLong(" + param.name() + ")";
-                case U32 -> "Integer.toUnsignedLong(" + param.name() + ")";
-                default -> param.name();
+                case U8 -> "Byte.toUnsignedLong(" + value + ")";
+                case U16 -> "Short.toUnsignedLong(" + value + ")";
+                case U32 -> "Integer.toUnsignedLong(" + value + ")";
+                default -> value;
             };
         }
-        return param.name();
+        return value;
     }
 
     /** {@code hStream} becomes {@code H_STREAM}. */

@@ -21,13 +21,14 @@ import java.util.Map;
  * @param ptds whether it is also exported with _ptds.
  * @param sameAs the function that implements it, or null.
  * @param with values for parameters of that function that this function lacks.
+ * @param wire functions whose records carry it, beside its own.
  * @param params parameters in C's order.
  * @param request the places of the request's values.
  * @param answer the places of the reply's values.
  */
 public record ApiFunction(String symbol, Integer opcode, int since, Reply reply, boolean credited, Gate gate,
         String guestReason, String workerReason, boolean backend, boolean context, boolean ptsz, boolean ptds,
-        String sameAs, Map<String, String> with, List<Param> params, Wire request, Wire answer) {
+        String sameAs, Map<String, String> with, List<String> wire, List<Param> params, Wire request, Wire answer) {
 
     /** The kind of reply. */
     public enum Reply {
@@ -82,6 +83,17 @@ public record ApiFunction(String symbol, Integer opcode, int since, Reply reply,
     /** The handle that the call creates, or null. */
     public Param created() {
         return params.stream().filter(p -> p.shape() == Shape.NEW).findFirst().orElse(null);
+    }
+
+    /** The type of a number that a size uses: a parameter, or {@code parameter.field} of a record; null for others. */
+    public CType number(String reference) {
+        String[] names = reference.split("\\.");
+        Param param = params.stream().filter(p -> p.name().equals(names[0])).findFirst().orElse(null);
+        if (param == null || names.length == 1) {
+            return param != null && param.shape() == Shape.NUMBER ? param.value() : null;
+        }
+        CType.Field field = param.isRecord() ? ((CType.Structure) param.value()).field(names[1]) : null;
+        return field != null && field.type() instanceof CType.Scalar && names.length == 2 ? field.type() : null;
     }
 
     /** The name without version: cuMemAlloc for cuMemAlloc_v2. */

@@ -151,9 +151,19 @@ public sealed interface CType {
         }
     }
 
-    /** A structure or union; name is null for one without a name inside another. */
-    record Structure(String name, String tag, boolean union, List<Field> fields, int size, int alignment)
-            implements CType {
+    /**
+     * A structure or union.
+     *
+     * @param name null for one without a name inside another.
+     * @param record whether Java decodes it into a record: it has only numbers and other records, without gaps.
+     */
+    record Structure(String name, String tag, boolean union, boolean record, List<Field> fields, int size,
+            int alignment) implements CType {
+        /** The field of this name, or null. */
+        public Field field(String wanted) {
+            return fields.stream().filter(f -> f.name().equals(wanted)).findFirst().orElse(null);
+        }
+
         @Override
         public boolean plain() {
             return fields.stream().allMatch(f -> f.type().plain());

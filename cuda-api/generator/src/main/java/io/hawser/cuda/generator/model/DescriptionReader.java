@@ -102,7 +102,7 @@ public final class DescriptionReader {
                 guest == null && reply == Reply.LOCAL ? local : guest,
                 reason(yaml, "worker", yaml.worker()), travels && (yaml.backend() == null || yaml.backend()),
                 travels && (yaml.context() == null || yaml.context()), yaml.ptsz(), yaml.ptds(), yaml.sameAs(),
-                yaml.with() == null ? Map.of() : yaml.with(), params,
+                yaml.with() == null ? Map.of() : yaml.with(), yaml.wire() == null ? List.of() : yaml.wire(), params,
                 Wire.of(params.stream().filter(p -> p.shape() != Shape.LOCAL && p.inRequest()).toList()),
                 Wire.of(params.stream().filter(Param::inReply).toList()));
     }

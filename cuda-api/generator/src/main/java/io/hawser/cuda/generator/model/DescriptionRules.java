@@ -4,6 +4,7 @@ import io.hawser.cuda.generator.model.ApiFunction.Gate;
 import io.hawser.cuda.generator.model.ApiFunction.Reply;
 import io.hawser.cuda.generator.model.Param.Shape;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -30,6 +31,7 @@ final class DescriptionRules {
         for (Library library : description.libraries()) {
             library.functions().forEach(rules::add);
             library.functions().forEach(rules::checkFunction);
+            rules.checkWire(library);
             library.unsupported().keySet().forEach(name -> {
                 if (rules.functions.containsKey(name)) {
                     throw bad(name, "an export is either described or unsupported", "");
@@ -86,6 +88,28 @@ final class DescriptionRules {
         }
     }
 
+    /** Checks that {@code wire} leads to records, and that it names each function that exists only on the wire. */
+    private void checkWire(Library library) {
+        Set<String> named = new HashSet<>();
+        for (ApiFunction function : library.functions()) {
+            if (!function.exported() && !function.wire().isEmpty()) {
+                throw bad(function.symbol(), "wire is for exported functions", "wire=" + function.wire());
+            }
+            for (String name : function.wire()) {
+                ApiFunction carrier = functions.get(name);
+                if (carrier == null || !carrier.travels() && carrier.wire().isEmpty()) {
+                    throw bad(function.symbol(), "wire must name functions that have records", "wire=" + name);
+                }
+                named.add(name);
+            }
+        }
+        for (ApiFunction function : library.travelling()) {
+            if (!function.exported() && !named.contains(function.symbol())) {
+                throw bad(function.symbol(), "the wire of an exported function must name it", "");
+            }
+        }
+    }
+
     private void checkSameAs(ApiFunction function) {
         ApiFunction target = functions.get(function.sameAs());
         if (target == null || target.sameAs() != null) {
@@ -107,10 +131,13 @@ final class DescriptionRules {
         }
         for (SizeExpression size : new SizeExpression[] {param.bytes(), param.device()}) {
             for (String name : size == null ? List.<String>of() : size.references()) {
-                if (function.params().stream().noneMatch(p -> p.name().equals(name) && p.shape() == Shape.NUMBER)) {
+                if (function.number(name) == null) {
                     throw bad(owner, "a size must use numbers of the call only", "name=" + name);
                 }
             }
+        }
+        if (param.isRecord() && !function.manual()) {
+            throw bad(owner, "a record is for functions that are manual in the worker", "type=" + param.type());
         }
         if (param.variable() && (param.shape() != Shape.OUT_BYTES || !function.manual())) {
             throw bad(owner, "variable is for output buffers of functions that are manual in the worker", "");

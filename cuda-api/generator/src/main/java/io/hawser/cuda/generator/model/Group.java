@@ -1,7 +1,9 @@
 package io.hawser.cuda.generator.model;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 
 /**
  * The functions of one object.
@@ -10,9 +12,10 @@ import java.util.function.Predicate;
  * @param functions in the order of the description.
  */
 public record Group(String name, List<ApiFunction> functions) {
-    /** Part of class names. */
+    /** Part of class names: {@code HostMemory} for {@code host_memory}. */
     public String javaName() {
-        return Character.toUpperCase(name.charAt(0)) + name.substring(1);
+        return Arrays.stream(name.split("_")).map(word -> Character.toUpperCase(word.charAt(0)) + word.substring(1))
+                .collect(Collectors.joining());
     }
 
     /** Functions that satisfy a condition. */

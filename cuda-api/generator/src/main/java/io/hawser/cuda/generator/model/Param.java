@@ -73,6 +73,11 @@ public record Param(String name, String type, Shape shape, CType value, SizeExpr
         };
     }
 
+    /** Whether the worker receives it as a Java record. */
+    public boolean isRecord() {
+        return shape == Shape.STRUCT && value instanceof CType.Structure structure && structure.record();
+    }
+
     /** Size in the fixed part, in bytes. */
     int fixedSize() {
         return switch (shape) {

@@ -5,16 +5,16 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * A size in bytes as an expression over parameters: numbers, names, {@code +}, {@code *}, parentheses and {@code
- * box(pitch, rows, width)}, the span of rows in memory. Both languages evaluate it in 64 bits and saturate at the
- * largest value instead of wrapping.
+ * A size in bytes as an expression over parameters: numbers, names, {@code record.field}, {@code +}, {@code *},
+ * parentheses and {@code box(pitch, rows, width)}, the span of rows in memory. Both languages evaluate it in 64 bits
+ * and saturate at the largest value instead of wrapping.
  */
 public sealed interface SizeExpression {
     /** A number. */
     record Constant(long value) implements SizeExpression {
     }
 
-    /** A parameter. */
+    /** A parameter, or a field of one: {@code parameter.field}. */
     record Reference(String name) implements SizeExpression {
     }
 
@@ -111,7 +111,8 @@ public sealed interface SizeExpression {
                 return inner;
             }
             int start = at;
-            while (at < text.length() && (Character.isLetterOrDigit(text.charAt(at)) || text.charAt(at) == '_')) {
+            while (at < text.length()
+                    && (Character.isLetterOrDigit(text.charAt(at)) || "_.".indexOf(text.charAt(at)) >= 0)) {
                 at++;
             }
             String word = text.substring(start, at);

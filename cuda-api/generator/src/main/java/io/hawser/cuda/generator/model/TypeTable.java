@@ -76,8 +76,9 @@ public final class TypeTable {
         opaque.addAll(file.opaque() == null ? List.of() : file.opaque());
         macros.putAll(each(file.macros()));
         each(file.enums()).forEach((name, e) -> put(new Enumeration(name, e.tag(), e.values())));
-        each(file.structs()).forEach((name, s) -> put(structure(name, s.tag(), s.union() != null,
-                s.union() != null ? s.union() : s.fields())));
+        each(file.structs()).forEach((name, s) -> put(s.record()
+                ? requireRecord(structure(name, s.tag(), false, true, s.fields()))
+                : structure(name, s.tag(), s.union() != null, false, s.union() != null ? s.union() : s.fields())));
         aliases.putAll(each(file.aliases()));
     }
 
@@ -98,7 +99,18 @@ public final class TypeTable {
         }
     }
 
-    private Structure structure(String name, String tag, boolean union, List<JsonNode> nodes) {
+    private static Structure requireRecord(Structure type) {
+        int bytes = type.fields().stream().mapToInt(Field::size).sum();
+        boolean plain = type.fields().stream().allMatch(f -> f.elements() == 0 && (f.type() instanceof Scalar
+                || f.type() instanceof Enumeration || f.type() instanceof Structure inner && inner.record()));
+        if (!plain || bytes != type.size()) {
+            throw new DescriptionException(type.name() + ": a record has numbers and records without gaps: fieldsBytes="
+                    + bytes + ", bytes=" + type.size());
+        }
+        return type;
+    }
+
+    private Structure structure(String name, String tag, boolean union, boolean record, List<JsonNode> nodes) {
         List<Field> fields = new ArrayList<>();
         int end = 0;
         int alignment = 1;
@@ -118,7 +130,7 @@ public final class TypeTable {
             end = Math.max(end, offset + field.size());
             alignment = Math.max(alignment, type.alignment());
         }
-        return new Structure(name, tag, union, fields, align(end, alignment), alignment);
+        return new Structure(name, tag, union, record, fields, align(end, alignment), alignment);
     }
 
     private CType fieldType(String owner, JsonNode node) {
@@ -126,7 +138,7 @@ public final class TypeTable {
             if (node.has(kind)) {
                 List<JsonNode> inner = new ArrayList<>();
                 node.get(kind).forEach(inner::add);
-                return structure(null, null, kind.equals("union"), inner);
+                return structure(null, null, kind.equals("union"), false, inner);
             }
         }
         if (!node.has("type")) {

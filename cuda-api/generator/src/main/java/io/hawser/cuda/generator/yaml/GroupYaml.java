@@ -33,11 +33,12 @@ public record GroupYaml(String library, String group, String local, List<Functio
      * @param ptds whether it is also exported with _ptds.
      * @param sameAs the function that implements it.
      * @param with values for parameters of that function that this function lacks.
+     * @param wire functions whose records carry it; null for none.
      * @param params parameters in C's order.
      */
     public record FunctionYaml(String symbol, Integer opcode, String since, String reply, boolean credited,
             String gate, JsonNode guest, JsonNode worker, Boolean backend, Boolean context, boolean ptsz, boolean ptds,
-            String sameAs, Map<String, String> with, List<ParamYaml> params) {
+            String sameAs, Map<String, String> with, List<String> wire, List<ParamYaml> params) {
     }
 
     /**

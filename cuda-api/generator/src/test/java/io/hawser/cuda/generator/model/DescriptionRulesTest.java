@@ -96,6 +96,8 @@ class DescriptionRulesTest {
         "max: 64, limit: \"sizes a buffer\"|max: 64|a buffer must have max and limit",
         "bytes: count|bytes: location|a size must use numbers of the call only",
         "CUmemLocation *|CUlaunchConfig *|a value on the wire must contain neither pointer nor handle",
+        "CUmemLocation *|HwsExtent *|a record is for functions that are manual in the worker",
+        "bytes: count|bytes: location.id|a size must use numbers of the call only",
         "CUmemLocation *|void *|a value on the wire must contain neither pointer nor handle",
         "type: CUstream|type: CUgreenCtx|a handle that travels must have a kind",
         "name: flag|name: driver|generated code needs this name",
@@ -103,12 +105,23 @@ class DescriptionRulesTest {
         "reply: sync|backend: false, reply: sync|a function without a backend method is manual",
         "reply: sync|gate: sometimes, reply: sync|No enum constant",
         "name: result|surprise: 1, name: result|Unrecognized field",
+        "reply: sync|wire: [hwsMissing], reply: sync|wire must name functions that have records: wire=hwsMissing",
+        "reply: sync|wire: [cuDriverGetVersion], reply: sync|wire must name functions that have records",
+        "symbol: toyCall|symbol: hwsCall|the wire of an exported function must name it",
     })
     void shouldRefuse(String part, String replacement, String rule) {
         assertTrue(FUNCTION.contains(part), part);
         String broken = FUNCTION.replace(part, replacement.replace(", reply: sync", "\n    reply: sync"));
         Exception e = assertThrows(Exception.class, () -> read(broken));
         assertTrue(e.getMessage().contains(rule), e.getMessage());
+    }
+
+    @Test
+    void shouldRefuseWireOfFunctionThatIsNotExported() {
+        String broken = FUNCTION.replace("toyCall", "hwsCall")
+            .replace("    params:", "    wire: [hwsCall]\n    params:");
+        DescriptionException e = assertThrows(DescriptionException.class, () -> read(broken));
+        assertTrue(e.getMessage().contains("wire is for exported functions"), e.getMessage());
     }
 
     @Test

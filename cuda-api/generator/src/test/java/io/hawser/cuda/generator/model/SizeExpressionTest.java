@@ -30,6 +30,7 @@ class SizeExpressionTest {
         SizeExpression size = SizeExpression.parse("test", "a * b + 4");
         assertEquals("f_add(f_multiply(<a>, <b>), 4u)", size.emit(name -> "<" + name + ">", "f_", "u"));
         assertEquals(List.of("a", "b"), size.references());
+        assertEquals(List.of("box.width"), SizeExpression.parse("test", "box.width * 2").references());
     }
 
     @ParameterizedTest

@@ -5,11 +5,17 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.dataformat.yaml.YAMLFactory;
 import io.hawser.cuda.generator.model.CType.Field;
 import io.hawser.cuda.generator.model.CType.Structure;
+import io.hawser.cuda.generator.yaml.TypesYaml;
 import java.io.IOException;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class TypeTableTest {
     private TypeTable types;
@@ -51,6 +57,21 @@ class TypeTableTest {
         assertTrue(union.anonymous());
         assertEquals(16, union.offset());
         assertEquals(232, union.size());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "{ name: first, type: int }, { name: second, type: uint64_t }", // a gap
+        "{ name: first, type: uint64_t }, { name: second, type: int }", // a gap at the end
+        "{ name: 'first[2]', type: int }",
+        "{ name: first, type: CUmemLocation }",
+    })
+    void shouldRefuseRecordWithMoreThanNumbersOrWithGaps(String fields) throws IOException {
+        TypesYaml file = new ObjectMapper(new YAMLFactory()).readValue("structs: { HwsBroken: { tag: hws_broken, "
+            + "record: true, fields: [" + fields + "] } }", TypesYaml.class);
+        DescriptionException e = assertThrows(DescriptionException.class, () -> new TypeTable(types, List.of(file)));
+        assertTrue(e.getMessage().startsWith("HwsBroken: a record has numbers and records without gaps"),
+            e.getMessage());
     }
 
     @Test

@@ -3,7 +3,8 @@ package io.hawser.worker.calls;
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.HandleKind;
-import io.hawser.cuda.generated.WireReplies;
+import io.hawser.cuda.generated.ModuleManualCalls;
+import io.hawser.cuda.generated.ModuleReplies;
 import io.hawser.worker.session.BlobStore;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
@@ -25,8 +26,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /** Device code: images, their kernels and their variables. */
-final class ImageCalls {
-    private static final Logger LOG = System.getLogger(ImageCalls.class.getName());
+final class ModuleCalls implements ModuleManualCalls<Call> {
+    private static final Logger LOG = System.getLogger(ModuleCalls.class.getName());
 
     private static final int MAX_LOG_BYTES = 65536; // MAX_LOG_BYTES of the description; bounds a reply
     private static final int MAX_NAMES_BYTES = 65536; // as above
@@ -39,7 +40,7 @@ final class ImageCalls {
     private final GuestObjects objects;
     private final GpuBackend backend;
 
-    ImageCalls(Session session) {
+    ModuleCalls(Session session) {
         this.session = session;
         this.objects = session.objects();
         this.backend = session.backend();
@@ -53,15 +54,17 @@ final class ImageCalls {
      */
     record Parameters(int bytes, long stackBytes) { }
 
-    void hwsImageLoad(Call call, long mod, long blobId, int optionFlags, int logCapacity, MemorySegment inline) {
+    @Override
+    public void hwsImageLoad(Call call, long modId, long blobId, int optionFlags, int logCapacity, int imageBytes,
+            MemorySegment image) {
         StringBuilder log = new StringBuilder();
         boolean library = (optionFlags & LIBRARY) != 0;
         if (blobId == 0) {
-            if (inline == null) {
+            if (image == null) {
                 call.fatal("an image must be inline or staged: blobId=0");
                 return;
             }
-            load(call, mod, inline, library, logCapacity, log);
+            load(call, modId, image, library, logCapacity, log);
             return;
         }
         BlobStore blobs = objects.blobs();
@@ -71,9 +74,9 @@ final class ImageCalls {
             return;
         }
         try {
-            MemorySegment image = blobs.bytes(content);
-            if (load(call, mod, image, library, logCapacity, log) == 0) {
-                session.images().offer(content, image.byteSize());
+            MemorySegment staged = blobs.bytes(content);
+            if (load(call, modId, staged, library, logCapacity, log) == 0) {
+                session.images().offer(content, staged.byteSize());
             }
         } finally {
             blobs.release(content);
@@ -81,7 +84,7 @@ final class ImageCalls {
     }
 
     /** Loads an image and answers the call; returns the load's CUresult. */
-    private int load(Call call, long mod, MemorySegment image, boolean library, int logCapacity, StringBuilder log) {
+    private int load(Call call, long modId, MemorySegment image, boolean library, int logCapacity, StringBuilder log) {
         MemorySegment out = call.scratch(Long.BYTES);
         Handle context = objects.currentContext();
         MemoryQuota.Charge charge = context == null ? null
@@ -91,7 +94,7 @@ final class ImageCalls {
             result = CudaResult.OUT_OF_MEMORY;
         } else {
             result = library ? backend.loadLibrary(image, out, log) : backend.loadImage(image, out, log);
-            result = result != 0 ? result : register(call, mod, out.get(ValueLayout.JAVA_LONG, 0), library, charge);
+            result = result != 0 ? result : register(call, modId, out.get(ValueLayout.JAVA_LONG, 0), library, charge);
         }
         if (result != 0) {
             if (charge != null) {
@@ -104,7 +107,7 @@ final class ImageCalls {
         byte[] text = log.toString().getBytes(StandardCharsets.UTF_8);
         int capacity = Math.clamp(Integer.toUnsignedLong(logCapacity), 0, MAX_LOG_BYTES);
         // The reply's status is always 0, so that the log arrives even after a failure.
-        WireReplies.hwsImageLoad(call.reply(), result,
+        ModuleReplies.hwsImageLoad(call.reply(), result,
             MemorySegment.ofArray(Arrays.copyOf(text, Math.min(text.length, capacity))));
         call.finish(0);
         return result;
@@ -113,7 +116,7 @@ final class ImageCalls {
     /**
      * Charges the length that the backend knows now, and registers the code; CUDA_ERROR_OUT_OF_MEMORY beyond the quota.
      */
-    private int register(Call call, long mod, long handle, boolean library, MemoryQuota.Charge charge) {
+    private int register(Call call, long modId, long handle, boolean library, MemoryQuota.Charge charge) {
         long bytes = Math.max(charge == null ? 0 : charge.bytes(), backend.codeBytes(handle));
         if (charge != null && !charge.grow(bytes)) {
             session.deferError(backend.unloadImage(handle));
@@ -124,11 +127,11 @@ final class ImageCalls {
             if (charge != null) {
                 variables.keepCharge(objects.currentContext(), charge);
             }
-            objects.register(call, HandleKind.MODULE, mod, handle, null, variables);
+            objects.register(call, HandleKind.MODULE, modId, handle, null, variables);
         } else {
-            call.register(HandleKind.MODULE, mod, handle);
+            call.register(HandleKind.MODULE, modId, handle);
             if (charge != null && !call.isRejected()) {
-                objects.keepCharge(objects.handles().find(HandleKind.MODULE, mod), charge);
+                objects.keepCharge(objects.handles().find(HandleKind.MODULE, modId), charge);
             }
         }
         return 0;
@@ -148,7 +151,8 @@ final class ImageCalls {
         return charge != null;
     }
 
-    void hwsImageUnload(Call call) {
+    @Override
+    public void hwsImageUnload(Call call, long mod, long modId) {
         Handle module = call.lastObject();
         // Its handles are removed at once. Its code is unloaded when work that may still run it is done.
         List<MemoryQuota.Charge> charges = charges(module);
@@ -191,7 +195,8 @@ final class ImageCalls {
         ended.run();
     }
 
-    void hwsFunctionGet(Call call, String name, long function) {
+    @Override
+    public void hwsFunctionGet(Call call, long mod, String name, long functionId) {
         Handle module = call.lastObject();
         FunctionInfo info = new FunctionInfo();
         int result = claimLibrary(module) ? backend.function(module.nativeHandle(), name, info)
@@ -213,10 +218,10 @@ final class ImageCalls {
             for (int i = 0; i < FunctionInfo.ATTRIBUTES; i++) {
                 attributes.setAtIndex(I32, i, info.attribute(i));
             }
-            WireReplies.hwsFunctionGet(call.reply(), count, attributes,
+            ModuleReplies.hwsFunctionGet(call.reply(), count, attributes,
                 params.asSlice(0, (long) count * PARAM_BYTES), MemorySegment.ofArray(refusal(info)));
         }
-        objects.register(call, HandleKind.FUNCTION, function, info.handle(), module,
+        objects.register(call, HandleKind.FUNCTION, functionId, info.handle(), module,
             new Parameters(bytes, stackBytes(info)));
         call.finish(0);
     }
@@ -232,7 +237,8 @@ final class ImageCalls {
             info.attribute(LOCAL_SIZE_BYTES));
     }
 
-    void hwsGlobalGet(Call call, String name) {
+    @Override
+    public void hwsGlobalGet(Call call, long mod, String name) {
         Handle module = call.lastObject();
         MemorySegment out = call.scratch(2 * Long.BYTES);
         int result = claimLibrary(module) ? backend.global(module.nativeHandle(), name, out) : CudaResult.OUT_OF_MEMORY;
@@ -249,11 +255,12 @@ final class ImageCalls {
                 library.add(objects.currentContext(), address);
             }
         }
-        WireReplies.hwsGlobalGet(call.reply(), address, bytes);
+        ModuleReplies.hwsGlobalGet(call.reply(), address, bytes);
         call.finish(0);
     }
 
-    void hwsFunctionNames(Call call, int first) {
+    @Override
+    public void hwsFunctionNames(Call call, long mod, int first) {
         List<String> names = backend.functionNames(call.lastObject().nativeHandle());
         if (names == null) {
             call.fail(CudaResult.NOT_SUPPORTED);
@@ -268,7 +275,7 @@ final class ImageCalls {
             text.writeBytes(name);
             text.write(0);
         }
-        WireReplies.hwsFunctionNames(call.reply(), names.size(), MemorySegment.ofArray(text.toByteArray()));
+        ModuleReplies.hwsFunctionNames(call.reply(), names.size(), MemorySegment.ofArray(text.toByteArray()));
         call.finish(0);
     }
 }

@@ -1,0 +1,122 @@
+package io.hawser.worker.calls;
+
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.HostMemoryManualCalls;
+import io.hawser.cuda.generated.HostMemoryReplies;
+import io.hawser.shm.region.RegionLayout;
+import io.hawser.worker.channel.shm.SharedRegion;
+import io.hawser.worker.session.Call;
+import io.hawser.worker.session.GuestObjects;
+import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.Session;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** Pinned memory of the guest: parts of the region that devices access directly. Session thread. */
+final class HostMemoryCalls implements HostMemoryManualCalls<Call> {
+    private final Session session;
+    private final GuestObjects objects;
+    private final GpuBackend backend;
+    private final SharedRegion region;
+    private final RegionCopies copies;
+    private final TreeMap<Long, HostMap> maps = new TreeMap<>(); // by offset in the region
+
+    /** Pinned memory of the guest; the device address is 0 when the backend's kernels cannot use it. */
+    private record HostMap(long bytes, long device) { }
+
+    /**
+     * Makes the calls of a session.
+     *
+     * @param session the session.
+     * @param region the guest's region; null over another carrier.
+     * @param copies checks the region's bounds.
+     */
+    HostMemoryCalls(Session session, SharedRegion region, RegionCopies copies) {
+        this.session = session;
+        this.objects = session.objects();
+        this.backend = session.backend();
+        this.region = region;
+        this.copies = copies;
+    }
+
+    @Override
+    public void hwsHostMap(Call call, long regionOffset, long byteCount) {
+        if (!copies.allows(call, regionOffset, byteCount, 0)) {
+            return;
+        }
+        if (byteCount == 0 || (regionOffset | byteCount) % RegionLayout.GRANULE_BYTES != 0
+            || overlaps(regionOffset, byteCount)) {
+            call.fatal("host memory must be whole granules that are not mapped yet: regionOffset=" + regionOffset
+                + " byteCount=" + byteCount);
+            return;
+        }
+        long device = 0;
+        if (backend.canMapHost()) {
+            MemorySegment out = call.scratch(Long.BYTES);
+            int result = backend.mapHost(region.memory().asSlice(regionOffset, byteCount), out);
+            if (result != 0) {
+                call.fail(result);
+                return;
+            }
+            device = out.get(ValueLayout.JAVA_LONG, 0);
+            if (!objects.allocations().add(device, byteCount, null)) {
+                throw new IllegalStateException("the backend must not return an address that is in use: address=0x"
+                    + Long.toHexString(device) + " bytes=" + byteCount);
+            }
+        }
+        maps.put(regionOffset, new HostMap(byteCount, device));
+        HostMemoryReplies.hwsHostMap(call.reply(), device);
+        call.finish(0);
+    }
+
+    private boolean overlaps(long offset, long bytes) {
+        Map.Entry<Long, HostMap> below = maps.lowerEntry(offset + bytes);
+        return below != null && below.getKey() + below.getValue().bytes > offset;
+    }
+
+    @Override
+    public void hwsHostUnmap(Call call, long regionOffset) {
+        HostMap map = region == null ? null : maps.remove(regionOffset);
+        if (map == null) {
+            call.fatal("host memory must have been mapped: regionOffset=" + regionOffset);
+            return;
+        }
+        if (map.device != 0) {
+            objects.allocations().removeHost(map.device); // later copies cannot use it from now on
+        }
+        call.deferWithoutRecord();
+        List<Handle> contexts = objects.handles().all(HandleKind.CONTEXT);
+        Unmap unmap = new Unmap(call, map.device, contexts.size());
+        for (Handle context : contexts) {
+            int wait = context.isFailed() ? -1 : backend.whenContextReached(context.nativeHandle(),
+                status -> session.completions().add(unmap::reached));
+            if (wait != 0) { // a lost context reports nothing
+                session.completions().add(unmap::reached);
+            }
+        }
+        session.completions().add(unmap::reached); // counts for this method itself
+    }
+
+    /** Waits for all contexts, then unmaps the memory from the backend. */
+    private final class Unmap {
+        private final Call call;
+        private final long device;
+        private int missing;
+
+        Unmap(Call call, long device, int contexts) {
+            this.call = call;
+            this.device = device;
+            this.missing = contexts + 1;
+        }
+
+        void reached() {
+            if (--missing == 0) {
+                session.gates().whenClosed(() -> call.finish(device == 0 ? 0 : backend.unmapHost(device)));
+            }
+        }
+    }
+}
