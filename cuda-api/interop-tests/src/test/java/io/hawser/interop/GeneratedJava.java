@@ -92,16 +92,23 @@ final class GeneratedJava {
                 : number(type, (Long) value);
     }
 
-    /** The record whose bytes begin at an offset. */
-    Record record(CType.Structure type, byte[] bytes, int offset) throws ReflectiveOperationException {
-        List<Object> components = new ArrayList<>();
+    /** The argument record whose bytes begin at an offset. */
+    private Object record(CType.Structure type, byte[] bytes, int offset) throws ReflectiveOperationException {
+        List<Object> numbers = new ArrayList<>();
         for (CType.Field field : type.fields()) {
             int at = offset + field.offset();
-            components.add(field.type() instanceof CType.Structure inner ? record(inner, bytes, at)
-                    : number(field.type(), ByteBuffer.wrap(Arrays.copyOf(Arrays.copyOfRange(bytes, at,
-                            at + field.size()), 8)).order(ByteOrder.LITTLE_ENDIAN).getLong()));
+            numbers.add(field.type() instanceof CType.Structure inner ? record(inner, bytes, at)
+                    : number(field, bytes, at));
         }
-        return (Record) load(type.name()).getConstructors()[0].newInstance(components.toArray());
+        Constructor<?> constructor = Arrays.stream(load(type.name()).getConstructors())
+                .filter(c -> c.getParameterCount() > 0).findFirst().orElseThrow();
+        return constructor.newInstance(numbers.toArray());
+    }
+
+    /** The number of a structure's field at an offset, as Java's type of the same size. */
+    static Object number(CType.Field field, byte[] bytes, int offset) {
+        return number(field.type(), ByteBuffer.wrap(Arrays.copyOf(Arrays.copyOfRange(bytes, offset,
+                offset + field.size()), 8)).order(ByteOrder.LITTLE_ENDIAN).getLong());
     }
 
     /** A number's raw bits as Java's type of the same size. */

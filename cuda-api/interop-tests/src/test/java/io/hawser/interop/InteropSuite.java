@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 
 import io.hawser.cuda.generator.model.ApiFunction;
 import io.hawser.cuda.generator.model.ApiFunction.Reply;
+import io.hawser.cuda.generator.model.CType.Field;
 import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Param;
 import io.hawser.cuda.generator.model.Param.Shape;
@@ -192,10 +193,22 @@ final class InteropSuite {
         }
     }
 
-    private void compare(Param param, CallValues values, Object given) throws ReflectiveOperationException {
+    private static void compare(Structure type, byte[] expected, int offset, Object given)
+            throws ReflectiveOperationException {
+        for (Field field : type.fields()) {
+            Object part = given.getClass().getMethod(field.name()).invoke(given);
+            if (field.type() instanceof Structure inner) {
+                compare(inner, expected, offset + field.offset(), part);
+            } else {
+                assertEquals(GeneratedJava.number(field, expected, offset + field.offset()), part, field.name());
+            }
+        }
+    }
+
+    private static void compare(Param param, CallValues values, Object given) throws ReflectiveOperationException {
         Object expected = values.get(param);
         if (param.isRecord()) {
-            assertEquals(java.record((Structure) param.value(), (byte[]) expected, 0), given, param.name());
+            compare((Structure) param.value(), (byte[]) expected, 0, given);
             return;
         }
         switch (param.shape()) {

@@ -50,11 +50,9 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
         long widthBytes = extent.widthBytes();
         long rows = extent.rows();
         long slices = extent.slices();
-        long[] lengths = {pitch, height, origin.xBytes(), origin.y(), origin.z(), widthBytes, rows, slices};
-        for (long length : lengths) {
-            if (length < 0 || length > MAX_EXTENT) {
-                return null;
-            }
+        if (!isExtent(pitch) || !isExtent(height) || !isExtent(origin.xBytes()) || !isExtent(origin.y())
+            || !isExtent(origin.z()) || !isExtent(widthBytes) || !isExtent(rows) || !isExtent(slices)) {
+            return null;
         }
         boolean rowFits = widthBytes <= pitch || rows <= 1 && slices <= 1;
         boolean sliceFits = rows <= height || slices <= 1;
@@ -69,6 +67,10 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
             return null;
         }
         return new Box(place.base() + offset, widthBytes, rows, slices, pitch, slicePitch);
+    }
+
+    private static boolean isExtent(long number) {
+        return number >= 0 && number <= MAX_EXTENT;
     }
 
     /** Whether the box has no bytes. */

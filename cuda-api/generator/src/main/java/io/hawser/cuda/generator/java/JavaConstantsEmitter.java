@@ -11,7 +11,6 @@ import io.hawser.cuda.generator.model.Library;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.stream.Collectors;
 
 /** Writes classes of constants: opcodes, enumerations, structures' offsets, handle kinds, the description's hash. */
 final class JavaConstantsEmitter {
@@ -123,10 +122,7 @@ final class JavaConstantsEmitter {
         Code out = new Code();
         out.line("package %s;", library.javaPackage()).line();
         if (type.record()) {
-            out.line("/** The structure %s, with the layout of its bytes. */", type.name());
-            out.open("public record %s(%s)", type.name(), type.fields().stream()
-                    .map(f -> (f.type() instanceof Structure inner ? inner.name() : JavaTypes.number(f.type())) + " "
-                            + f.name()).collect(Collectors.joining(", ")));
+            JavaRecordEmitter.open(out, type);
         } else {
             out.line("/** Layout of %s: offsets and sizes in bytes. */", type.name());
             out.open("public final class %s", type.name());
@@ -134,7 +130,9 @@ final class JavaConstantsEmitter {
         out.line("/** Size in bytes. */");
         out.line("public static final int BYTES = %d;", type.size()).line();
         fields(out, "", 0, type);
-        if (!type.record()) {
+        if (type.record()) {
+            JavaRecordEmitter.members(out, type);
+        } else {
             out.open("private %s()", type.name()).close();
         }
         return out.close();

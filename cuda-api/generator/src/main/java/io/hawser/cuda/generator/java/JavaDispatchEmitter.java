@@ -2,7 +2,6 @@ package io.hawser.cuda.generator.java;
 
 import io.hawser.cuda.generator.emit.Code;
 import io.hawser.cuda.generator.model.ApiFunction;
-import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Group;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Param;
@@ -36,6 +35,7 @@ final class JavaDispatchEmitter {
         out.open("public final class %sDispatcher<C extends CallContext>", name);
         out.line("private final %sDriver driver;", name);
         manual.forEach(g -> out.line("private final %s<C> %s;", JavaManualEmitter.name(g), field(g)));
+        JavaRecordEmitter.fields(out, library);
         out.line().line("/** Creates a dispatcher. */");
         String parameters = manual.stream().map(g -> ", " + JavaManualEmitter.name(g) + "<C> " + field(g))
                 .collect(Collectors.joining());
@@ -58,8 +58,9 @@ final class JavaDispatchEmitter {
         out.open("switch (opcode)");
         for (Group group : library.groups()) {
             for (ApiFunction function : group.travelling()) {
-                out.line("case %sOpcodes.%s -> %sDispatch.%s(call, %s);", name, function.symbol(), group.javaName(),
-                        function.symbol(), function.manual() ? field(group) : "driver");
+                out.line("case %sOpcodes.%s -> %sDispatch.%s(call, %s%s);", name, function.symbol(), group.javaName(),
+                        function.symbol(), function.manual() ? field(group) : "driver",
+                        JavaRecordEmitter.arguments(function));
             }
         }
         out.line("default -> call.fatal(\"an opcode must be described: opcode=\" + %sOpcodes.name(opcode));", name);
@@ -87,8 +88,8 @@ final class JavaDispatchEmitter {
         for (ApiFunction function : group.travelling()) {
             out.line();
             if (function.manual()) {
-                out.open("static <C extends CallContext> void %s(C call, %s<C> manual)", function.symbol(),
-                        JavaManualEmitter.name(group));
+                out.open("static <C extends CallContext> void %s(C call, %s<C> manual%s)", function.symbol(),
+                        JavaManualEmitter.name(group), JavaRecordEmitter.parameters(function));
             } else {
                 out.open("static void %s(CallContext call, %sDriver driver)", function.symbol(), library.javaName());
             }
@@ -116,9 +117,8 @@ final class JavaDispatchEmitter {
                 case NUMBER -> out.line("%s %s = in.%s(%d);", JavaTypes.number(param.value()), name,
                         JavaTypes.accessor(param.value()), slot.offset());
                 case HANDLE, NEW, DROP -> out.line("long %sId = in.i64(%d);", name, slot.offset());
-                case STRUCT -> out.line("%s %s = %s;", JavaTypes.decoded(param), name, param.isRecord()
-                        ? record((Structure) param.value(), slot.offset())
-                        : "in.slice(" + slot.offset() + ", " + param.value().size() + ")");
+                case STRUCT -> out.line(param.isRecord() ? "%s.read(in, %d);"
+                        : "MemorySegment %s = in.slice(%d, %d);", name, slot.offset(), param.value().size());
                 case INOUT -> out.line("MemorySegment %sIn = in.slice(%d, %d);", name, slot.offset(),
                         param.value().size());
                 case TEXT -> out.line("String %s = in.string%s(%d, %d);", name, param.nullable() ? "OrNull" : "",
@@ -129,14 +129,6 @@ final class JavaDispatchEmitter {
         }
         out.open("if (!in.end())").line("call.fatal(\"%s: \" + in.reason());", function.symbol()).line("return;")
                 .close();
-    }
-
-    /** The expression that reads a record at an offset of the payload. */
-    private static String record(Structure type, int offset) {
-        return "new " + type.name() + "(" + type.fields().stream().map(field -> field.type() instanceof Structure inner
-                ? record(inner, offset + field.offset())
-                : "in." + JavaTypes.accessor(field.type()) + "(" + (offset + field.offset()) + ")")
-                .collect(Collectors.joining(", ")) + ")";
     }
 
     /** Requires a buffer to have exactly the length of its size expression. */

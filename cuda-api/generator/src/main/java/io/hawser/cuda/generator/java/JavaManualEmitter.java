@@ -31,7 +31,7 @@ final class JavaManualEmitter {
                  * Calls of this group whose worker code is hand-written. Their parameters are decoded and checked:
                  * handles are native ones, with the guest's id as well if the call creates or destroys the handle.
                  * Addresses with a described size are inside the session's memory. Each method ends the call, at once
-                 * or after {@code defer}; segments are valid until then.
+                 * or after {@code defer}; segments are valid until then, structures until the method returns.
                  *
                  * @param <C> the calls that the worker passes to its dispatcher.
                  */""");

@@ -155,7 +155,7 @@ public sealed interface CType {
      * A structure or union.
      *
      * @param name null for one without a name inside another.
-     * @param record whether Java decodes it into a record: it has only numbers and other records, without gaps.
+     * @param record whether Java receives it as an object: it has only numbers and other records, without gaps.
      */
     record Structure(String name, String tag, boolean union, boolean record, List<Field> fields, int size,
             int alignment) implements CType {

@@ -73,7 +73,7 @@ public record Param(String name, String type, Shape shape, CType value, SizeExpr
         };
     }
 
-    /** Whether the worker receives it as a Java record. */
+    /** Whether the worker receives it as an object with accessors, not as memory. */
     public boolean isRecord() {
         return shape == Shape.STRUCT && value instanceof CType.Structure structure && structure.record();
     }

@@ -42,7 +42,7 @@ public record TypesYaml(Map<String, Handle> handles, List<Kind> kinds, Map<Strin
     public record Enumeration(String tag, Map<String, Long> values) {
     }
 
-    /** A structure ({@code fields}) or a union; {@code record}: the worker receives it as a Java record. */
+    /** A structure ({@code fields}) or a union; {@code record}: the worker receives it as an object. */
     public record Structure(String tag, boolean record, List<JsonNode> fields, List<JsonNode> union) {
     }
 }
