@@ -22,7 +22,7 @@ final class JavaRecordEmitter {
     }
 
     static void open(Code out, Structure type) {
-        out.line("import io.hawser.shm.RecordReader;").line();
+        out.line("import io.hawser.shm.wire.RecordReader;").line();
         out.block("""
                 /**
                  * The numbers of a %s, with the layout of its bytes. A dispatcher reuses its objects: the numbers of an
