@@ -19,7 +19,7 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
     /** Rows of one copy. Each can become an operation in a stream; stops a guest that asks for 2^64 of them. */
     static final long MAX_ROWS = 1L << 22;
 
-    private static final long MAX_EXTENT = 1L << 48; // more than any device has; the products below cannot overflow
+    private static final long MAX_EXTENT = (1L << 48) - 1; // more than any device has; the products below cannot overflow
 
     /** Copies a run of bytes that is contiguous on both sides. */
     @FunctionalInterface
@@ -50,8 +50,9 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
         long widthBytes = extent.widthBytes();
         long rows = extent.rows();
         long slices = extent.slices();
-        if (!isExtent(pitch) || !isExtent(height) || !isExtent(origin.xBytes()) || !isExtent(origin.y())
-            || !isExtent(origin.z()) || !isExtent(widthBytes) || !isExtent(rows) || !isExtent(slices)) {
+        // Negative numbers have the upper bits too.
+        if (((pitch | height | origin.xBytes() | origin.y() | origin.z() | widthBytes | rows | slices) & ~MAX_EXTENT)
+            != 0) {
             return null;
         }
         boolean rowFits = widthBytes <= pitch || rows <= 1 && slices <= 1;
@@ -67,10 +68,6 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
             return null;
         }
         return new Box(place.base() + offset, widthBytes, rows, slices, pitch, slicePitch);
-    }
-
-    private static boolean isExtent(long number) {
-        return number >= 0 && number <= MAX_EXTENT;
     }
 
     /** Whether the box has no bytes. */
