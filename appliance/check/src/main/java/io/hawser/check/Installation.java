@@ -25,8 +25,8 @@ record Installation(Path launcher, Path libraries, Path command, Path programs) 
     static Installation ofLauncher() {
         Installation installation = new Installation(folder("launcher"), folder("guest"), folder("command"),
             folder("programs"));
-        for (Path needed : List.of(installation.launcher, installation.command, installation.libraries.resolve("libcuda.so.1"),
-            installation.program(BENCHMARK))) {
+        for (Path needed : List.of(installation.launcher, installation.command,
+            installation.libraries.resolve("libcuda.so.1"), installation.program(BENCHMARK))) {
             if (!Files.exists(needed)) {
                 throw new CheckException("the installation is not complete: " + needed + " is missing");
             }
