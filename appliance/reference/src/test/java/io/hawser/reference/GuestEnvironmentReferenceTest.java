@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 class GuestEnvironmentReferenceTest {
     private static final String TABLE = "guest-agent/environment.yaml";
     private static final List<String> SOURCES = List.of("guest-agent/interposer", "guest-agent/agent",
-        "shm-transport/c");
+        "guest-agent/redirect", "shm-transport/c");
     /** A literal with the name of a variable of ours; the name ends where the literal or the name does. */
     private static final Pattern OURS = Pattern.compile("\"(HAWSER_[A-Z_]+)\\b");
     private static final Pattern CUDA = Pattern.compile("getenv\\(\"(CUDA_[A-Z_]+)\"");
