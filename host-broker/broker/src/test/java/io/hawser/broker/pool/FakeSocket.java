@@ -39,7 +39,22 @@ final class FakeSocket {
     private static final MethodHandle WRITE = find("write", LONG);
     private static final MethodHandle RECVMSG = find("recvmsg", INT);
 
+    private static final MethodHandle SHUTDOWN = LINKER.downcallHandle(LINKER.defaultLookup().find("shutdown")
+        .orElseThrow(), FunctionDescriptor.of(INT, INT, INT));
+    private static final int SHUT_RD = 0; // POSIX sys/socket.h
+
     private FakeSocket() {
+    }
+
+    /** Makes all further messages to this socket fail at the sender. */
+    static void shutdownReading(int socket) {
+        try {
+            if ((int) SHUTDOWN.invokeExact(socket, SHUT_RD) != 0) {
+                throw new IllegalStateException("the socket cannot be shut down: descriptor=" + socket);
+            }
+        } catch (Throwable e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     private static MethodHandle find(String name, MemoryLayout last) {

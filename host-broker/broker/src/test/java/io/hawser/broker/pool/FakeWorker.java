@@ -49,6 +49,13 @@ public final class FakeWorker {
                 write(CONTROL, ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putInt(1 << 20).array());
                 read(new byte[1]);
             }
+            case "unreachable" -> { // becomes ready, but cannot receive a session
+                FakeSocket.shutdownReading(CONTROL);
+                send(READY.formatted(ProcessHandle.current().pid()));
+                while (true) {
+                    java.util.concurrent.locks.LockSupport.park();
+                }
+            }
             default -> serve(mode);
         }
     }
