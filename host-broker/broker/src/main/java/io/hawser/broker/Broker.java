@@ -2,39 +2,35 @@ package io.hawser.broker;
 
 import io.hawser.broker.admin.Acts;
 import io.hawser.broker.admin.GpuWatch;
+import io.hawser.broker.admin.MemoryWatch;
 import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.admin.VgpuLoader;
 import io.hawser.broker.admin.VgpuService;
 import io.hawser.broker.config.BrokerConfig;
-import io.hawser.broker.door.DoorListener;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.image.ImageStore;
+import io.hawser.broker.jail.Confinement;
 import io.hawser.broker.ledger.Ledgers;
-import io.hawser.broker.ledger.OutsideLook;
-import io.hawser.broker.model.Amount;
-import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Device;
-import io.hawser.broker.model.PoolState;
-import io.hawser.broker.model.Refusal;
 import io.hawser.broker.model.SessionView;
 import io.hawser.broker.model.StartException;
 import io.hawser.broker.nvml.GpuMonitor;
 import io.hawser.broker.pool.MpsFolder;
 import io.hawser.broker.pool.StartRules;
-import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerCommand;
-import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.pool.WorkerPool;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.region.MadeSockets;
 import io.hawser.broker.region.RegionException;
 import io.hawser.broker.region.RegionFolders;
 import io.hawser.broker.region.Regions;
+import io.hawser.broker.session.MpsRecovery;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.status.StatusSource;
 import io.hawser.broker.status.StatusText;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.store.DatabaseException;
+import io.hawser.broker.store.StateDir;
 import io.hawser.broker.token.AdminToken;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.turns.SessionTurns;
@@ -48,13 +44,10 @@ import io.netty.channel.epoll.Epoll;
 import io.netty.channel.epoll.EpollEventLoopGroup;
 import io.netty.util.concurrent.DefaultThreadFactory;
 import java.io.IOException;
-import java.net.InetSocketAddress;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -63,7 +56,17 @@ import org.jboss.logging.Logger;
 
 /**
  * The broker without its REST interface: front door, sessions and workers on one event loop. CUDA calls never pass
- * through the broker. Thread-safe.
+ * through the broker. This class only assembles:
+ *
+ * <ul>
+ *   <li>The constructor makes the parts, from the lowest floor to the highest. A part that needs a later one gets a
+ *       function that reads the later one's field.
+ *   <li>{@link #start} opens the doors and starts the workers. After a failure it releases everything.
+ *   <li>{@link #stop} closes the parts in the order that their sessions and threads need.
+ *   <li>{@link #parts} has the parts for the code above: REST, health, metrics and the application.
+ * </ul>
+ *
+ * <p>Thread-safe.
  */
 public final class Broker {
     private static final Logger LOG = Logger.getLogger(Broker.class);
@@ -71,158 +74,134 @@ public final class Broker {
     private static final Duration STOP_MARGIN = Duration.ofSeconds(3);
     /** Seconds between writes of the tokens' last use to the database. */
     private static final int TOKEN_USES_SECONDS = 60;
-    private static final long GPU_LOOK_MS = 1000;
-    private static final long MPS_PAUSE_MS = 2000;
+    private static final long WATCH_MS = 1000;
 
-    private static final long LEDGER_SWEEP_MS = 1000;
+    /**
+     * The parts that the code above the broker uses. Each states its threads.
+     *
+     * @param confinement the workers' jail.
+     */
+    public record Parts(StateDir stateDir, AdminToken adminToken, Database database, LoopPulse pulse, VgpuTable vgpus,
+        VgpuService vgpuService, TokenService tokenService, GpuWatch gpuWatch, GpuMonitor gpuMonitor,
+        WorkerPools pools, Confinement confinement, SessionRegistry sessions, Ledgers ledgers, TurnMode turnMode,
+        FrontDoor door, Regions regions) { }
 
-    /** Receives the broker's events, for metrics; on the event loop. */
-    public interface Listener extends DoorListener {
-        /** A worker became ready; {@code time} since its start. */
-        void workerStarted(Duration time);
+    /** The sources of the GPU monitor. */
+    private record Monitored(WorkerPools pools, SessionRegistry registry) implements GpuMonitor.Watched {
+        @Override
+        public List<Device> devices() {
+            return pools.state().devices();
+        }
 
-        /** A worker failed before it had a session. */
-        default void workerFailed(String reason) { }
+        @Override
+        public List<SessionView> sessions() {
+            return registry.list();
+        }
 
-        /** A session has received its worker. */
-        default void sessionRuns(SessionView session) { }
-
-        /** A session that had a worker has ended; {@code error} when a failure ended it. */
-        default void sessionOver(SessionView session, String reason, boolean error) { }
-
-        /** Only traces the events. */
-        Listener NONE = new Listener() {
-            @Override
-            public void refused(Carrier carrier, Refusal refusal) {
-                LOG.tracef("refused: %s %s", carrier, refusal);
-            }
-
-            @Override
-            public void sessionStarted(Carrier carrier, Duration time) {
-                LOG.tracef("session started: %s %s", carrier, time);
-            }
-
-            @Override
-            public void workerStarted(Duration time) {
-                LOG.tracef("worker started: %s", time);
-            }
-        };
+        @Override
+        public List<Integer> idleWorkerPids() {
+            return pools.idlePids();
+        }
     }
 
-    private final Instant started = Instant.now();
     private final BrokerConfig config;
-    private final WorkerCommand command;
     private final StateDir stateDir;
-    private final EpollEventLoopGroup group;
-    private final AdminToken adminToken;
     private final Database database;
-    private final Acts acts;
+    private final MpsFolder mps; // null with the software GPU
+    private final WorkerCommand command;
+    private final TurnMode turnMode;
     private final VgpuTable vgpus;
-    private final VgpuService vgpuService;
-    private final GpuWatch gpuWatch;
     private final TokenTable tokens = new TokenTable();
-    private final TokenService tokenService;
-    private final WorkerPools pools;
+    private final EpollEventLoopGroup group;
+    private final EventLoop loop;
     private final ImageStore images;
     private final Ledgers ledgers;
-    private final OutsideLook outsideLook = new OutsideLook(new Memory());
-    private final SessionRegistry sessions;
-    private final TurnMode turnMode;
     private final SessionTurns turns;
+    private final SessionRegistry sessions;
+    private final WorkerPools pools;
+    private final GpuMonitor gpuMonitor;
     private final FrontDoor door;
     private final Regions regions;
-    private final LoopPulse pulse;
-    private final GpuMonitor gpuMonitor;
-    private final CompletableFuture<PoolState> gpuKnown = new CompletableFuture<>();
+    private final Acts acts;
+    private final TokenService tokenService;
+    private final GpuWatch gpuWatch;
+    private final Parts parts;
 
-    private Broker(BrokerConfig config, Map<String, String> environment, Listener listener, StateDir stateDir,
+    private Broker(BrokerConfig config, Map<String, String> environment, BrokerListener listener, StateDir stateDir,
         Database database, long descriptionHash) throws IOException, SQLException {
         this.config = config;
         this.stateDir = stateDir;
         this.database = database;
-        MpsFolder mps = MpsFolder.of(config, environment).orElse(null);
+        mps = MpsFolder.of(config, environment).orElse(null);
         command = WorkerCommand.of(config, environment).withMps(mps).withCache(config);
-        adminToken = new AdminToken(stateDir.resolve("admin.token"));
-        vgpus = new VgpuTable(Placement.of(config.placement(), config.overcommit()), config.worker().poolSize(),
-            this::isFailing);
+        AdminToken adminToken = new AdminToken(stateDir.resolve("admin.token"));
         turnMode = TurnMode.of(config, mps);
+        vgpus = loadVgpus();
+        group = new EpollEventLoopGroup(1, new DefaultThreadFactory("hawser-broker", true));
+        loop = group.next();
+        LoopPulse pulse = new LoopPulse(loop);
+        images = images(config.images());
+        ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount, this::contextBytes);
+        turns = turns();
+        sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers, turns);
+        pools = new WorkerPools(loop, command, limits(config), new WorkerEvents(sessions, listener),
+            vgpus::percentage, vgpus::computeShare, this::setGpus);
+        sessions.setListener(new SessionEvents(listener,
+            turnMode == TurnMode.MPS ? new MpsRecovery(loop, pools, sessions) : null));
+        gpuMonitor = new GpuMonitor(new Monitored(pools, sessions));
+        pools.known().thenAccept(known -> gpuMonitor.start(known.backend()));
+        StatusSource status = new StatusText(vgpus, sessions, this::devices, gpuMonitor::reading, ledgers::usedBytes);
+        door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
+        regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash,
+            RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));
+        acts = new Acts(loop, database, vgpus, tokens);
+        VgpuService vgpuService = new VgpuService(acts, vgpus, tokens,
+            new VgpuService.Users(sessions, regions, images, ledgers), table -> pools.keepReady(table.kinds()));
+        tokenService = new TokenService(acts, vgpus, tokens, sessions);
+        gpuWatch = new GpuWatch(vgpus, vgpuService, gpuMonitor);
+        schedule(new MemoryWatch(ledgers, vgpus, sessions, pools, gpuMonitor));
+        parts = new Parts(stateDir, adminToken, database, pulse, vgpus, vgpuService, tokenService, gpuWatch, gpuMonitor,
+            pools, command.confinement(), sessions, ledgers, turnMode, door, regions);
+    }
+
+    private VgpuTable loadVgpus() throws IOException, SQLException {
+        VgpuTable table = new VgpuTable(Placement.of(config.placement(), config.overcommit()),
+            config.worker().poolSize(), this::isFailing);
         if (mps != null) {
             mps.warnings().forEach(LOG::warn);
         }
         if (turnMode == TurnMode.MPS) {
-            vgpus.shareByPercentage();
+            table.shareByPercentage();
         }
-        new VgpuLoader(config, stateDir.resolve("default.token")).load(database, vgpus, tokens);
-        group = new EpollEventLoopGroup(1, new DefaultThreadFactory("hawser-broker", true));
-        EventLoop loop = group.next();
-        pulse = new LoopPulse(loop);
-        acts = new Acts(loop, database, vgpus, tokens);
-        images = new ImageStore(
-            new ImageStore.Limits(config.images().maxCount(), config.images().maxSize().asLongValue()),
-            new ImageStore.Limits(config.images().maxTotalCount(), config.images().maxTotalSize().asLongValue()));
-        ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount, this::contextBytes);
-        sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers);
-        turns = turnMode == TurnMode.TURNS ? new SessionTurns(new TurnScheduler(TurnRules.of(config.turns()),
-            this::leavesEqualShares), this::weight) : SessionTurns.none();
-        sessions.setTurns(turns);
-        vgpus.addListener((before, after) -> {
-            if (after != null && (before == null || before.vgpu().computeShare() != after.vgpu().computeShare())) {
-                turns.setWeight(after.vgpu().name(), after.vgpu().computeShare());
-                sessions.updateCpuWeights(after.vgpu().name());
-            }
-            if (after != null && before != null && before.vgpu().memoryBytes() != after.vgpu().memoryBytes()) {
-                sessions.setMemoryQuota(after.vgpu().name(), after.vgpu().memoryBytes());
-            }
-        });
-        sessions.setListener(new SessionRegistry.Listener() {
-            @Override
-            public void onStart(SessionView session) {
-                listener.sessionRuns(session);
-            }
+        new VgpuLoader(config, stateDir.resolve("default.token")).load(database, table, tokens);
+        return table;
+    }
 
-            @Override
-            public void onEnd(SessionView session, String reason, boolean error) {
-                listener.sessionOver(session, reason, error);
-            }
+    private static ImageStore images(BrokerConfig.Images images) {
+        return new ImageStore(new ImageStore.Limits(images.maxCount(), images.maxSize().asLongValue()),
+            new ImageStore.Limits(images.maxTotalCount(), images.maxTotalSize().asLongValue()));
+    }
 
-            @Override
-            public void onGpuLost(SessionView session) {
-                if (turnMode == TurnMode.MPS) {
-                    recoverMps(loop, session);
-                }
-            }
-        });
-        pools = new WorkerPools(loop, command, limits(config), new PoolListener(listener), vgpus::percentage,
-            this::weight, this::setGpus);
-        gpuMonitor = new GpuMonitor(new Monitored());
-        StatusSource status = new StatusText(vgpus, sessions, this::devices, gpuMonitor::reading, ledgers::usedBytes);
-        door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
-        loop.scheduleAtFixedRate(this::checkMemory, LEDGER_SWEEP_MS, LEDGER_SWEEP_MS, TimeUnit.MILLISECONDS);
-        regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash,
-            RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));
-        vgpuService = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, ledgers),
-            table -> pools.keepReady(table.kinds()));
-        tokenService = new TokenService(acts, vgpus, tokens, sessions);
-        gpuWatch = new GpuWatch(vgpus, vgpuService, gpuMonitor);
-        loop.scheduleWithFixedDelay(gpuWatch::check, GPU_LOOK_MS, GPU_LOOK_MS, TimeUnit.MILLISECONDS);
+    private SessionTurns turns() throws IOException {
+        return turnMode != TurnMode.TURNS ? SessionTurns.none() : new SessionTurns(
+            new TurnScheduler(TurnRules.of(config.turns()), this::leavesEqualShares), vgpus::computeShare);
+    }
+
+    private static WorkerPool.Limits limits(BrokerConfig config) {
+        BrokerConfig.Worker worker = config.worker();
+        return new WorkerPool.Limits(worker.poolSize(), worker.startTimeout(), worker.minBackOff(),
+            worker.maxBackOff(), config.sessions().endTimeout(),
+            StartRules.of(Runtime.getRuntime().availableProcessors(), config.sessions().maxWaiting()));
+    }
+
+    private void schedule(MemoryWatch memory) {
+        loop.scheduleAtFixedRate(memory::check, WATCH_MS, WATCH_MS, TimeUnit.MILLISECONDS);
+        loop.scheduleWithFixedDelay(gpuWatch::check, WATCH_MS, WATCH_MS, TimeUnit.MILLISECONDS);
         loop.scheduleWithFixedDelay(tokenService::noteUses, TOKEN_USES_SECONDS, TOKEN_USES_SECONDS,
             TimeUnit.SECONDS);
     }
 
-    /**
-     * Recovers from a fault under MPS. A fault ends the work of all processes on the GPU, and MPS's server accepts no
-     * new process there until all previous ones have ended. This includes processes that have not noticed the fault,
-     * and ready workers.
-     */
-    private void recoverMps(EventLoop loop, SessionView faulted) {
-        String reason = "a fault on its GPU under MPS has ended its work";
-        Instant then = Instant.now();
-        LOG.warnf("a fault of session %d under MPS ends all work on its GPUs: gpus=%s vgpu=%s",
-            faulted.id(), faulted.gpus(), faulted.guest().vgpu());
-        pools.renew(faulted.gpus(), reason);
-        // The pause lets guests receive the CUDA error of the fault first, if they call.
-        loop.schedule(() -> sessions.endAllOn(faulted.gpus(), then, reason), MPS_PAUSE_MS, TimeUnit.MILLISECONDS);
-    }
+    // The functions by which parts read parts that the constructor makes later.
 
     private boolean isFailing(String uuid) {
         return pools.isFailing(uuid);
@@ -232,9 +211,17 @@ public final class Broker {
         return pools.state().devices();
     }
 
-    /** Sets the GPUs. Event loop only. */
-    void setGpus(List<Device> devices) {
+    private long contextBytes(String gpu) {
+        return gpuMonitor.contextBytes(gpu);
+    }
+
+    private void setGpus(List<Device> devices) {
         gpuWatch.setDevices(devices);
+    }
+
+    /** Equal shares are left to NVIDIA's driver, which divides time better than turns; turns divide other shares. */
+    private boolean leavesEqualShares() {
+        return pools.backend().equals("nvidia") && config.turns().mode().equals("auto");
     }
 
     /**
@@ -244,7 +231,7 @@ public final class Broker {
      * @param descriptionHash hash of the workers' API description.
      * @throws StartException when it cannot start; everything is released then.
      */
-    public static Broker start(BrokerConfig config, Map<String, String> environment, Listener listener,
+    public static Broker start(BrokerConfig config, Map<String, String> environment, BrokerListener listener,
         long descriptionHash) {
         if (!Epoll.isAvailable()) {
             throw new StartException("the broker needs Linux on x86_64: " + Epoll.unavailabilityCause());
@@ -257,16 +244,11 @@ public final class Broker {
             broker = new Broker(config, environment, listener, stateDir, database, descriptionHash);
             broker.door.open();
             broker.openRegions();
-            broker.group.next().submit(broker.pools::start).syncUninterruptibly();
+            broker.loop.submit(broker.pools::start).syncUninterruptibly();
             return broker;
         } catch (IOException | SQLException | DatabaseException | RegionException | IllegalArgumentException e) {
             if (broker != null) {
-                broker.door.close();
-                broker.door.closeRelays();
-                broker.closeRegions(e.getMessage());
-                broker.group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
-                broker.turns.close();
-                broker.command.confinement().close();
+                broker.release(e.getMessage());
             }
             if (database != null) {
                 database.close();
@@ -276,19 +258,19 @@ public final class Broker {
         }
     }
 
-    /** Equal shares are left to NVIDIA's driver, which divides time better than turns; turns divide other shares. */
-    private boolean leavesEqualShares() {
-        PoolState known = gpuKnown.getNow(null);
-        return known != null && known.backend().equals("nvidia") && config.turns().mode().equals("auto");
-    }
-
-    private int weight(String vgpu) {
-        return vgpus.find(vgpu).map(v -> TurnRules.weight(v.vgpu().computeShare())).orElse(TurnRules.MAX_WEIGHT);
+    /** Releases the parts of a broker that has no worker. */
+    private void release(String reason) {
+        door.close();
+        door.closeRelays();
+        closeRegions(reason);
+        group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
+        turns.close();
+        command.confinement().close();
     }
 
     private void openRegions() throws RegionException {
         try {
-            group.next().submit(() -> {
+            loop.submit(() -> {
                 regions.open(config.regions());
                 return null;
             }).get();
@@ -305,15 +287,8 @@ public final class Broker {
 
     private void closeRegions(String reason) {
         CompletableFuture<Void> closed = new CompletableFuture<>();
-        group.next().execute(() -> regions.stop(reason).thenRun(() -> closed.complete(null)));
+        loop.execute(() -> regions.stop(reason).thenRun(() -> closed.complete(null)));
         await(closed, STOP_MARGIN, "some regions were not closed in time; their files stay");
-    }
-
-    private static WorkerPool.Limits limits(BrokerConfig config) {
-        BrokerConfig.Worker worker = config.worker();
-        return new WorkerPool.Limits(worker.poolSize(), worker.startTimeout(), worker.minBackOff(),
-            worker.maxBackOff(), config.sessions().endTimeout(),
-            StartRules.of(Runtime.getRuntime().availableProcessors(), config.sessions().maxWaiting()));
     }
 
     private static void closeQuietly(StateDir stateDir) {
@@ -324,200 +299,20 @@ public final class Broker {
         }
     }
 
-    private long contextBytes(String gpu) {
-        return gpuMonitor.contextBytes(gpu);
+    /** The parts, for the code above. */
+    public Parts parts() {
+        return parts;
     }
 
-    /** Checks the ledgers and the driver's figures. Each second, on the event loop. */
-    private void checkMemory() {
-        ledgers.sweep();
-        outsideLook.check();
-    }
-
-    /** The figures for the comparison of ledgers and driver. */
-    private final class Memory implements OutsideLook.Watched {
-        @Override
-        public List<SessionView> sessions() {
-            return sessions.list();
-        }
-
-        @Override
-        public List<Device> devices() {
-            return Broker.this.devices();
-        }
-
-        @Override
-        public Amount amount(String vgpu, Device device) {
-            return vgpus.amount(vgpu, device);
-        }
-
-        @Override
-        public OptionalLong processBytes(String gpu, long pid) {
-            return gpuMonitor.processBytes(gpu, pid);
-        }
-
-        @Override
-        public long contextBytes(String gpu) {
-            return gpuMonitor.contextBytes(gpu);
-        }
-
-        @Override
-        public void end(long session, String reason) {
-            sessions.end(session, reason);
-        }
-    }
-
-    /** The sources of the GPU monitor. */
-    private final class Monitored implements GpuMonitor.Watched {
-        @Override
-        public List<Device> devices() {
-            return pools.state().devices();
-        }
-
-        @Override
-        public List<SessionView> sessions() {
-            return sessions.list();
-        }
-
-        @Override
-        public List<Integer> idleWorkerPids() {
-            return pools.idlePids();
-        }
-    }
-
-    /** Writes {@code endpoints.json}. */
-    public void publishEndpoints(String http) throws IOException {
-        stateDir.writeEndpoints(guestEndpoint(), guestTlsEndpoint(), http);
-    }
-
-    /** The guests' address, {@code host:port}; empty when the broker accepts only TLS. */
-    public String guestEndpoint() {
-        return text(door.address());
-    }
-
-    /** The guests' address for TLS, {@code host:port}; empty without TLS. */
-    public String guestTlsEndpoint() {
-        return text(door.tlsAddress());
-    }
-
-    private static String text(InetSocketAddress address) {
-        if (address == null) {
-            return "";
-        }
-        String host = address.getAddress().getHostAddress();
-        return (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + address.getPort();
-    }
-
-    /** Time of the start. */
-    public Instant started() {
-        return started;
-    }
-
-    /** The broker's settings. */
-    public BrokerConfig config() {
-        return config;
-    }
-
-    /** A snapshot of the pool. */
-    public PoolState pool() {
-        return pools.state();
-    }
-
-    /** The figures of the GPUs. */
-    public GpuMonitor gpuMonitor() {
-        return gpuMonitor;
-    }
-
-    /** Why workers for a GPU do not start; empty when they start. */
-    public String workerFailure(String gpuUuid) {
-        return pools.failure(gpuUuid);
-    }
-
-    /** The workers' jail, one line for people. */
-    public String jail() {
-        return command.confinement().describe();
-    }
-
-    /** The sessions. */
-    public SessionRegistry sessions() {
-        return sessions;
-    }
-
-    /** The sessions' GPU memory; its figures are for any thread. */
-    public Ledgers ledgers() {
-        return ledgers;
-    }
-
-    /** The way in which vGPUs share a GPU's time. */
-    public TurnMode turnMode() {
-        return turnMode;
-    }
-
-    /** The regions. */
-    public Regions regions() {
-        return regions;
-    }
-
-    /** The token of the REST interface. */
-    public AdminToken adminToken() {
-        return adminToken;
-    }
-
-    /** The vGPUs. */
-    public VgpuTable vgpus() {
-        return vgpus;
-    }
-
-    /** Creates, changes and deletes vGPUs. */
-    public VgpuService vgpuService() {
-        return vgpuService;
-    }
-
-    /** Creates and revokes tokens. */
-    public TokenService tokenService() {
-        return tokenService;
-    }
-
-    /** The persistent state. Not on an event loop. */
-    public Database database() {
-        return database;
-    }
-
-    /** Completes when the first worker has reported the GPUs. */
-    public CompletableFuture<PoolState> gpuKnown() {
-        return gpuKnown;
-    }
-
-    /** Number of connections whose guests have not proved their tokens. */
-    public int halfOpenConnections() {
-        return group.next().submit(door::halfOpen).syncUninterruptibly().getNow();
-    }
-
-    /** Time since the event loop last ran its timer; below a second for a healthy loop. Any thread, at once. */
-    public Duration loopSilence() {
-        return pulse.silence();
-    }
-
-    /** Number of addresses that have connections or sessions at the guests' doors. */
-    public int guestPeers() {
-        return door.peers();
-    }
-
-    /** Runs work on the event loop and waits for it. */
-    void onLoop(Runnable work) {
-        group.next().submit(work).syncUninterruptibly();
-    }
-
-    /** Whether the event loop answers within a second. Not on the event loop. */
-    public boolean answers() {
-        return group.next().submit(() -> { }).awaitUninterruptibly(1, TimeUnit.SECONDS);
+    /** The event loop, for tests. */
+    EventLoop loop() {
+        return loop;
     }
 
     /** Ends sessions and workers in bounded time, and frees the state folder. */
     public void stop(String reason) {
         door.close();
         gpuMonitor.stop();
-        EventLoop loop = group.next();
         CompletableFuture<Void> stopped = new CompletableFuture<>();
         loop.execute(() -> {
             sessions.close();
@@ -549,38 +344,6 @@ public final class Broker {
             LOG.error("the broker's stop has failed", e.getCause());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-        }
-    }
-
-    /** Passes the pool's events on. */
-    private final class PoolListener implements WorkerPool.Listener {
-        private final Listener listener;
-
-        PoolListener(Listener listener) {
-            this.listener = listener;
-        }
-
-        @Override
-        public void onMessage(Worker worker, WorkerMessage message) {
-            sessions.handle(worker, message);
-        }
-
-        @Override
-        public void onExit(Worker worker, String reason) {
-            sessions.onExit(worker, reason);
-        }
-
-        @Override
-        public void onStartFailure(String reason) {
-            listener.workerFailed(reason);
-        }
-
-        @Override
-        public void onReady(Duration time) {
-            listener.workerStarted(time);
-            if (gpuKnown.complete(pools.state())) {
-                gpuMonitor.start(pools.state().backend());
-            }
         }
     }
 }

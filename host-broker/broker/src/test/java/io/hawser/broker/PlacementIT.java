@@ -93,9 +93,9 @@ class PlacementIT {
     @Test
     void shouldEndTheSessionsOfALostGpuAndMoveWhatMayMove() throws Exception {
         try (TestBroker test = TestBroker.start(folder, "gpus", Map.of())) {
-            Broker broker = test.broker();
+            Broker.Parts broker = test.broker();
             TestBroker.await("the GPUs", () -> broker.vgpus().gpus().size() == 2);
-            List<Device> both = broker.pool().devices();
+            List<Device> both = broker.pools().state().devices();
             VgpuView fixed = test.vgpu("fixed", 400, "1");
             VgpuView any = test.vgpu("any", 400, "any");
             VgpuView other = test.vgpu("other", 400, "any");
@@ -106,7 +106,8 @@ class PlacementIT {
             TokenService.Made stuck = test.token("fixed");
             try (TestGuest guest = guest(broker, token)) {
                 assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
-                broker.onLoop(() -> broker.setGpus(both.stream().filter(d -> !d.uuid().equals(lost)).toList()));
+                List<Device> left = both.stream().filter(d -> !d.uuid().equals(lost)).toList();
+                test.onLoop(() -> broker.gpuWatch().setDevices(left));
                 assertTrue(guest.closed(), "the session must end with its GPU");
             }
             TestBroker.await("the end of its session", () -> broker.sessions().list().isEmpty());
@@ -116,14 +117,14 @@ class PlacementIT {
                 assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode(),
                     "the vGPU must have moved to the other GPU");
                 assertTrue(none.receive().refusedMessage().contains("must be there: vgpu=fixed gpu=" + lost));
-                broker.onLoop(() -> broker.setGpus(both));
+                test.onLoop(() -> broker.gpuWatch().setDevices(both));
                 assertEquals(fixed.placedGpus(), broker.vgpus().find("fixed").orElseThrow().placedGpus());
                 assertEquals(1, broker.sessions().list().size(), "the session of the moved vGPU must continue");
             }
         }
     }
 
-    private static TestGuest guest(Broker broker, TokenService.Made token) throws Exception {
+    private static TestGuest guest(Broker.Parts broker, TokenService.Made token) throws Exception {
         TestGuest guest = new TestGuest(broker);
         guest.handshake(token.token().keyId(), token.secret());
         return guest;

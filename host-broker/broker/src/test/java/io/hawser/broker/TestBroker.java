@@ -22,10 +22,27 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 
 /** A broker with fake workers, in the test's own process. */
-public final class TestBroker implements Broker.Listener, AutoCloseable {
+public final class TestBroker implements BrokerListener, AutoCloseable {
     public static final long DESCRIPTION_HASH = 0x1234_5678_9abc_def0L;
     /** For tests of other things than this timeout: on a slow machine a guest's first handshake can take long. */
     public static final String HANDSHAKE_TIMEOUT = "300s";
+    /** A listener for brokers that must not start. */
+    public static final BrokerListener NO_LISTENER = new BrokerListener() {
+        @Override
+        public void refused(Carrier carrier, Refusal refusal) {
+            throw new AssertionError("refused: " + carrier + " " + refusal);
+        }
+
+        @Override
+        public void sessionStarted(Carrier carrier, Duration time) {
+            throw new AssertionError("a session started over " + carrier);
+        }
+
+        @Override
+        public void workerStarted(Duration time) {
+            throw new AssertionError("a worker became ready after " + time);
+        }
+    };
     private static final long LIMIT_NS = TimeUnit.SECONDS.toNanos(180); // ends a test that hangs
 
     private final Map<Refusal, Integer> refused = new EnumMap<>(Refusal.class);
@@ -84,18 +101,23 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
         }
     }
 
-    public Broker broker() {
-        return broker;
+    public Broker.Parts broker() {
+        return broker.parts();
+    }
+
+    /** Whether the event loop answers within a second. Not on the event loop. */
+    public boolean answers() {
+        return broker.loop().submit(() -> { }).awaitUninterruptibly(1, TimeUnit.SECONDS);
     }
 
     /** Makes a token of a vGPU. */
     public TokenService.Made token(String vgpu) {
-        return done(broker.tokenService().create(vgpu, null, null));
+        return done(broker().tokenService().create(vgpu, null, null));
     }
 
     /** Makes a vGPU. */
     public VgpuView vgpu(String name, long memoryBytes, String gpus) {
-        return done(broker.vgpuService().create(name, draft(memoryBytes, gpus)));
+        return done(broker().vgpuService().create(name, draft(memoryBytes, gpus)));
     }
 
     /** A draft that names only memory and GPUs. */
@@ -141,7 +163,7 @@ public final class TestBroker implements Broker.Listener, AutoCloseable {
 
     /** Runs work on the event loop. */
     public void onLoop(Runnable work) {
-        broker.onLoop(work);
+        broker.loop().submit(work).syncUninterruptibly();
     }
 
     /** Number of guests that the broker has refused so far for a reason. */

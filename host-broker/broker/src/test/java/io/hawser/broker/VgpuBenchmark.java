@@ -142,17 +142,17 @@ class VgpuBenchmark {
     @Test
     void admission() throws Exception {
         try (TestBroker test = TestBroker.start(folder.resolve("state"), "normal", Map.of())) {
-            Broker broker = test.broker();
+            Broker.Parts broker = test.broker();
             TestBroker.await("the GPU", () -> !broker.vgpus().gpus().isEmpty());
             for (int i = 0; i < VGPUS; i++) {
                 test.vgpu("v" + i, 1000, "any");
             }
             for (String costs : new String[] {"unknown", "known"}) {
                 long[] ns = {0};
-                broker.onLoop(() -> ns[0] = admissions(broker.sessions()));
+                test.onLoop(() -> ns[0] = admissions(broker.sessions()));
                 print("admission itself: %.0f a second with 1,000 vGPUs, cost of contexts %s",
                     ADMISSIONS / (ns[0] / 1e9), costs);
-                broker.onLoop(() -> broker.vgpus().setContextBytes("u-1", 1));
+                test.onLoop(() -> broker.vgpus().setContextBytes("u-1", 1));
             }
         }
     }

@@ -1,22 +1,25 @@
 package io.hawser.broker.app;
 
 import io.hawser.broker.Broker;
-import io.hawser.broker.RunningBroker;
 import io.hawser.broker.access.Exposure;
 import io.hawser.broker.access.UsersFile;
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.events.EventFeed;
-import io.hawser.broker.health.BrokerReadiness;
+import io.hawser.broker.health.ReadinessCheck;
 import io.hawser.broker.machine.CLibrary;
 import io.hawser.broker.machine.Finding;
 import io.hawser.broker.machine.MachineCheck;
 import io.hawser.broker.metrics.BrokerMetrics;
+import io.hawser.broker.metrics.Sources;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.PoolState;
 import io.hawser.broker.model.StartException;
 import io.hawser.broker.rest.Gate;
+import io.hawser.broker.rest.HttpEndpoint;
 import io.hawser.broker.stream.Watch;
-import io.hawser.broker.view.VgpuInfo;
+import io.hawser.broker.view.GpuInventory;
+import io.hawser.broker.view.VgpuInventory;
 import io.hawser.broker.web.HttpLimits;
 import io.hawser.cuda.generated.Description;
 import io.quarkus.runtime.ShutdownEvent;
@@ -27,12 +30,12 @@ import io.quarkus.vertx.http.HttpsServerStart;
 import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.enterprise.event.Observes;
 import jakarta.enterprise.event.ObservesAsync;
+import jakarta.enterprise.inject.Instance;
 import jakarta.inject.Inject;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.stream.Collectors;
 import org.eclipse.microprofile.config.inject.ConfigProperty;
-import org.eclipse.microprofile.health.Readiness;
 import org.jboss.logging.Logger;
 
 /** Starts and stops the broker with the application. */
@@ -51,10 +54,16 @@ public class BrokerLifecycle {
     @Inject
     RunningBroker running;
     @Inject
-    @Readiness
-    BrokerReadiness readiness;
+    HttpEndpoint httpEndpoint;
     @Inject
     HttpServer httpServer;
+    // These beans read parts of the broker, so they come into being after its start.
+    @Inject
+    Instance<GpuInventory> gpus;
+    @Inject
+    Instance<VgpuInventory> vgpus;
+    @Inject
+    Instance<ReadinessCheck> readiness;
     @ConfigProperty(name = "quarkus.application.version")
     String version;
 
@@ -72,8 +81,11 @@ public class BrokerLifecycle {
         EventFeed feed = new EventFeed(watch.events(), metrics);
         Broker broker = Broker.start(config, System.getenv(), feed, Description.HASH);
         running.start(broker);
-        gate.open(broker.adminToken(), users, broker.database());
-        metrics.watch(broker, version, () -> VgpuInfo.list(broker), () -> readiness.check(broker).isReady());
+        Broker.Parts parts = broker.parts();
+        gate.open(parts.adminToken(), users, parts.database());
+        ReadinessCheck check = readiness.get();
+        metrics.watch(new Sources(parts.sessions(), parts.pools(), parts.regions(), gpus.get(), vgpus.get()), version,
+            () -> check.check().isReady());
         watch.start(feed);
     }
 
@@ -94,18 +106,19 @@ public class BrokerLifecycle {
     }
 
     private void publish(String scheme, String host, int port) throws IOException {
-        running.listen(scheme + "://" + (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + port);
-        Broker broker = running.broker();
-        broker.publishEndpoints(running.httpEndpoint());
-        broker.gpuKnown().thenAccept(pool -> logReady(broker, pool));
+        httpEndpoint.setUrl(scheme + "://" + (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + port);
+        Broker.Parts parts = running.parts();
+        FrontDoor door = parts.door();
+        parts.stateDir().writeEndpoints(door.endpoint(), door.tlsEndpoint(), httpEndpoint.url());
+        parts.pools().known().thenAccept(pool -> logReady(door, pool));
     }
 
-    private void logReady(Broker broker, PoolState pool) {
-        String gpus = pool.devices().isEmpty() ? "none" : pool.devices().stream().map(Device::name)
+    private void logReady(FrontDoor door, PoolState pool) {
+        String names = pool.devices().isEmpty() ? "none" : pool.devices().stream().map(Device::name)
             .collect(Collectors.joining(", "));
-        LOG.infof("Hawser broker is ready: guests=%s%s http=%s gpu=%s (%s) pool=%d state=%s", broker.guestEndpoint(),
-            broker.guestTlsEndpoint().isEmpty() ? "" : " tls://" + broker.guestTlsEndpoint(), running.httpEndpoint(),
-            gpus, pool.backend(), pool.size(), config.stateDir().toAbsolutePath());
+        LOG.infof("Hawser broker is ready: guests=%s%s http=%s gpu=%s (%s) pool=%d state=%s", door.endpoint(),
+            door.tlsEndpoint().isEmpty() ? "" : " tls://" + door.tlsEndpoint(), httpEndpoint.url(), names,
+            pool.backend(), pool.size(), config.stateDir().toAbsolutePath());
     }
 
     void stop(@Observes ShutdownEvent event) {

@@ -103,14 +103,19 @@ public final class FrontDoor {
         return bound.channel();
     }
 
-    /** The bound address, with its actual port; null when the door accepts only TLS. */
-    public InetSocketAddress address() {
-        return server == null ? null : (InetSocketAddress) server.localAddress();
+    /** The guests' address, {@code host:port} with the actual port; empty when the door accepts only TLS. */
+    public String endpoint() {
+        return server == null ? "" : text((InetSocketAddress) server.localAddress());
     }
 
-    /** The bound address for TLS; null without TLS. */
-    public InetSocketAddress tlsAddress() {
-        return tls == null ? null : tls.address();
+    /** The guests' address for TLS, {@code host:port} with the actual port; empty without TLS. */
+    public String tlsEndpoint() {
+        return tls == null ? "" : text(tls.address());
+    }
+
+    private static String text(InetSocketAddress address) {
+        String host = address.getAddress().getHostAddress();
+        return (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + address.getPort();
     }
 
     /** Stops listening; sessions continue. */
@@ -130,9 +135,10 @@ public final class FrontDoor {
         }
     }
 
-    /** Connections whose guests have not proved their tokens. Event loop only. */
+    /** Connections whose guests have not proved their tokens. Waits for the event loop. */
     public int halfOpen() {
-        return context.limits().halfOpen() + (tls == null ? 0 : tls.halfOpen());
+        return loop.submit(() -> context.limits().halfOpen() + (tls == null ? 0 : tls.halfOpen())).syncUninterruptibly()
+            .getNow();
     }
 
     /** Addresses that have connections or sessions; a relayed guest counts once at each door. */

@@ -1,6 +1,6 @@
 package io.hawser.broker.events;
 
-import io.hawser.broker.Broker;
+import io.hawser.broker.BrokerListener;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Guest;
 import io.hawser.broker.model.Refusal;
@@ -11,17 +11,17 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** Turns the broker's callbacks into events and passes every callback on. On the broker's event loop; never waits. */
-public final class EventFeed implements Broker.Listener {
+public final class EventFeed implements BrokerListener {
     /** Ended sessions whose last figures no reader has taken; bounds the memory when the reader hangs. */
     private static final int MAX_OVER = 4096;
 
     private final EventLog log;
-    private final Broker.Listener next;
+    private final BrokerListener next;
     private final Queue<SessionView> over = new ConcurrentLinkedQueue<>();
     private final AtomicInteger overCount = new AtomicInteger();
 
     /** Adds to this log and passes each callback on to this listener. */
-    public EventFeed(EventLog log, Broker.Listener next) {
+    public EventFeed(EventLog log, BrokerListener next) {
         this.log = log;
         this.next = next;
     }

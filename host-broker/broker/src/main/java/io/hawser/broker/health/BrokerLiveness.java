@@ -1,7 +1,6 @@
 package io.hawser.broker.health;
 
-import io.hawser.broker.Broker;
-import io.hawser.broker.RunningBroker;
+import io.hawser.broker.LoopPulse;
 import jakarta.inject.Inject;
 import java.time.Duration;
 import org.eclipse.microprofile.health.HealthCheck;
@@ -18,15 +17,11 @@ public class BrokerLiveness implements HealthCheck {
     static final Duration LOOP_LIMIT = Duration.ofSeconds(30);
 
     @Inject
-    RunningBroker running;
+    LoopPulse pulse;
 
     @Override
     public HealthCheckResponse call() {
-        Broker broker = running.find().orElse(null);
-        if (broker == null) {
-            return HealthCheckResponse.named("event-loop").up().withData("reason", "the broker is starting").build();
-        }
-        Duration silence = broker.loopSilence();
+        Duration silence = pulse.silence();
         return HealthCheckResponse.named("event-loop").status(silence.compareTo(LOOP_LIMIT) < 0)
             .withData("silentMs", silence.toMillis()).build();
     }

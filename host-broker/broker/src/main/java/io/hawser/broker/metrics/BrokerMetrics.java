@@ -1,6 +1,6 @@
 package io.hawser.broker.metrics;
 
-import io.hawser.broker.Broker;
+import io.hawser.broker.BrokerListener;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.PoolState;
@@ -8,8 +8,9 @@ import io.hawser.broker.model.Refusal;
 import io.hawser.broker.model.SessionState;
 import io.hawser.broker.model.SessionView;
 import io.hawser.broker.model.WorkerStats;
+import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.region.RegionView;
-import io.hawser.broker.view.VgpuInfo;
+import io.hawser.broker.session.SessionRegistry;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
@@ -22,11 +23,9 @@ import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.inject.Inject;
 import java.time.Duration;
 import java.util.EnumMap;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
-import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 
 /**
@@ -34,7 +33,7 @@ import java.util.function.ToLongFunction;
  * so on. Totals include ended sessions, so they never shrink while the broker runs.
  */
 @ApplicationScoped
-public class BrokerMetrics implements Broker.Listener {
+public class BrokerMetrics implements BrokerListener {
     private final MeterRegistry registry;
     private final Map<Carrier, Map<Refusal, Counter>> refused = new EnumMap<>(Carrier.class);
     private final Map<Carrier, Timer> sessionStart = new EnumMap<>(Carrier.class);
@@ -71,41 +70,41 @@ public class BrokerMetrics implements Broker.Listener {
      * Registers the metrics of a broker, once.
      *
      * @param version of the broker.
-     * @param vgpus a snapshot of the vGPUs, from any thread.
      * @param ready whether a new guest can expect a session.
      */
-    public void watch(Broker broker, String version, Supplier<List<VgpuInfo>> vgpus, BooleanSupplier ready) {
-        new ResourceCollector(broker, version, vgpus, ready, vgpuTotals).register(prometheus(registry));
-        total(broker, "hawser.calls", "Records received from guests", WorkerStats::calls);
-        total(broker, "hawser.synchronous.round.trips", "Calls whose caller waited for the reply",
+    public void watch(Sources sources, String version, BooleanSupplier ready) {
+        SessionRegistry sessions = sources.sessions();
+        new ResourceCollector(sources, version, ready, vgpuTotals).register(prometheus(registry));
+        total(sessions, "hawser.calls", "Records received from guests", WorkerStats::calls);
+        total(sessions, "hawser.synchronous.round.trips", "Calls whose caller waited for the reply",
             WorkerStats::roundTrips);
-        total(broker, "hawser.refused.records", "Records that no correct guest library sends",
+        total(sessions, "hawser.refused.records", "Records that no correct guest library sends",
             WorkerStats::refusedRecords);
-        total(broker, "hawser.kernels", "Kernels launched", WorkerStats::kernels);
-        time(broker, "hawser.gpu.time", "Time in which sessions had kernels on the GPU", WorkerStats::gpuTimeMs);
-        time(broker, "hawser.turn.wait", "Time in which kernels waited for their vGPU's turn", WorkerStats::waitedMs);
-        bytes(broker, "in", WorkerStats::bytesIn);
-        bytes(broker, "out", WorkerStats::bytesOut);
-        FunctionCounter.builder("hawser.sessions.started", broker, b -> b.sessions().startedCount())
+        total(sessions, "hawser.kernels", "Kernels launched", WorkerStats::kernels);
+        time(sessions, "hawser.gpu.time", "Time in which sessions had kernels on the GPU", WorkerStats::gpuTimeMs);
+        time(sessions, "hawser.turn.wait", "Time in which kernels waited for their vGPU's turn", WorkerStats::waitedMs);
+        bytes(sessions, "in", WorkerStats::bytesIn);
+        bytes(sessions, "out", WorkerStats::bytesOut);
+        FunctionCounter.builder("hawser.sessions.started", sessions, SessionRegistry::startedCount)
             .description("Sessions that got a worker").register(registry);
         for (Carrier carrier : Carrier.values()) {
             for (SessionState state : SessionState.values()) {
-                Gauge.builder("hawser.sessions", broker, b -> count(b, carrier, state)).description("Sessions")
+                Gauge.builder("hawser.sessions", sessions, s -> count(s, carrier, state)).description("Sessions")
                     .tag("carrier", carrier.label()).tag("state", state.name().toLowerCase(Locale.ROOT))
                     .register(registry);
             }
         }
         for (RegionView.State state : RegionView.State.values()) {
-            Gauge.builder("hawser.regions", broker, b -> b.regions().list().stream()
+            Gauge.builder("hawser.regions", sources.regions(), regions -> regions.list().stream()
                 .filter(r -> r.state() == state).count()).description("Regions of shared memory")
                 .tag("state", state.name().toLowerCase(Locale.ROOT)).register(registry);
         }
-        workers(broker, "ready", PoolState::ready);
-        workers(broker, "starting", PoolState::starting);
-        workers(broker, "assigned", PoolState::assigned);
-        memory(broker, "total", b -> b.pool().devices().stream().mapToLong(Device::totalBytes).sum());
-        memory(broker, "used", b -> b.sessions().totals().deviceBytes());
-        memory(broker, "reserved", b -> b.sessions().list().stream().mapToLong(s -> s.memoryBytes()).sum());
+        workers(sources.pools(), "ready", PoolState::ready);
+        workers(sources.pools(), "starting", PoolState::starting);
+        workers(sources.pools(), "assigned", PoolState::assigned);
+        memory("total", sources.pools(), p -> p.state().devices().stream().mapToLong(Device::totalBytes).sum());
+        memory("used", sessions, s -> s.totals().deviceBytes());
+        memory("reserved", sessions, s -> s.list().stream().mapToLong(SessionView::memoryBytes).sum());
     }
 
     /** The registry behind {@code /q/metrics}. Micrometer's own gauges cannot disappear with their GPU or vGPU. */
@@ -120,33 +119,33 @@ public class BrokerMetrics implements Broker.Listener {
         };
     }
 
-    private static double count(Broker broker, Carrier carrier, SessionState state) {
-        return broker.sessions().list().stream()
+    private static double count(SessionRegistry sessions, Carrier carrier, SessionState state) {
+        return sessions.list().stream()
             .filter(s -> s.state() == state && s.guest().carrier() == carrier).count();
     }
 
-    private void total(Broker broker, String name, String description, ToLongFunction<WorkerStats> value) {
-        FunctionCounter.builder(name, broker, b -> value.applyAsLong(b.sessions().totals())).description(description)
+    private void total(SessionRegistry sessions, String name, String description, ToLongFunction<WorkerStats> value) {
+        FunctionCounter.builder(name, sessions, s -> value.applyAsLong(s.totals())).description(description)
             .register(registry);
     }
 
-    private void time(Broker broker, String name, String description, ToLongFunction<WorkerStats> ms) {
-        FunctionCounter.builder(name, broker, b -> ms.applyAsLong(b.sessions().totals()) / 1000.0)
+    private void time(SessionRegistry sessions, String name, String description, ToLongFunction<WorkerStats> ms) {
+        FunctionCounter.builder(name, sessions, s -> ms.applyAsLong(s.totals()) / 1000.0)
             .description(description).baseUnit("seconds").register(registry);
     }
 
-    private void bytes(Broker broker, String direction, ToLongFunction<WorkerStats> value) {
-        FunctionCounter.builder("hawser.bytes", broker, b -> value.applyAsLong(b.sessions().totals()))
+    private void bytes(SessionRegistry sessions, String direction, ToLongFunction<WorkerStats> value) {
+        FunctionCounter.builder("hawser.bytes", sessions, s -> value.applyAsLong(s.totals()))
             .description("Bytes of records, seen from the worker").tag("direction", direction).register(registry);
     }
 
-    private void workers(Broker broker, String state, ToLongFunction<PoolState> value) {
-        Gauge.builder("hawser.workers", broker, b -> value.applyAsLong(b.pool())).description("Worker processes")
+    private void workers(WorkerPools pools, String state, ToLongFunction<PoolState> value) {
+        Gauge.builder("hawser.workers", pools, p -> value.applyAsLong(p.state())).description("Worker processes")
             .tag("state", state).register(registry);
     }
 
-    private void memory(Broker broker, String kind, ToLongFunction<Broker> value) {
-        Gauge.builder("hawser.device.memory", broker, value::applyAsLong).description("Device memory")
+    private <T> void memory(String kind, T source, ToLongFunction<T> value) {
+        Gauge.builder("hawser.device.memory", source, value::applyAsLong).description("Device memory")
             .baseUnit("bytes").tag("kind", kind).register(registry);
     }
 

@@ -1,6 +1,5 @@
 package io.hawser.broker.metrics;
 
-import io.hawser.broker.Broker;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.view.GpuInfo;
 import io.hawser.broker.view.VgpuInfo;
@@ -11,7 +10,6 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
-import java.util.function.Supplier;
 
 /** Metrics of each GPU and each vGPU, read at each request: a removed GPU or vGPU no longer appears. */
 final class ResourceCollector extends Collector {
@@ -20,17 +18,14 @@ final class ResourceCollector extends Collector {
     private static final List<String> GPU_HEALTH = List.of("ok", "failing", "lost");
     private static final List<String> VGPU_STATES = List.of("ready", "waiting", "unplaced");
 
-    private final Broker broker;
+    private final Sources sources;
     private final String version;
-    private final Supplier<List<VgpuInfo>> vgpus;
     private final BooleanSupplier ready;
     private final VgpuTotals totals;
 
-    ResourceCollector(Broker broker, String version, Supplier<List<VgpuInfo>> vgpus, BooleanSupplier ready,
-        VgpuTotals totals) {
-        this.broker = broker;
+    ResourceCollector(Sources sources, String version, BooleanSupplier ready, VgpuTotals totals) {
+        this.sources = sources;
         this.version = version;
-        this.vgpus = vgpus;
         this.ready = ready;
         this.totals = totals;
     }
@@ -44,11 +39,11 @@ final class ResourceCollector extends Collector {
     List<Family> families() {
         List<Family> families = new ArrayList<>();
         families.add(Family.gauge("hawser_build_info", "The version of the broker", "version", "protocol", "backend")
-            .add(1, version, String.valueOf(RecordLayout.PROTOCOL_VERSION), broker.pool().backend()));
+            .add(1, version, String.valueOf(RecordLayout.PROTOCOL_VERSION), sources.pools().state().backend()));
         families.add(Family.gauge("hawser_ready", "Whether a new guest can expect a session")
             .add(ready.getAsBoolean() ? 1 : 0));
-        families.addAll(gpus(GpuInfo.list(broker)));
-        families.addAll(vgpus(vgpus.get()));
+        families.addAll(gpus(sources.gpus().list()));
+        families.addAll(vgpus(sources.vgpus().list()));
         return families;
     }
 
@@ -96,7 +91,7 @@ final class ResourceCollector extends Collector {
             "direction");
         List<VgpuInfo> shown = all.stream().sorted(Comparator.comparing(VgpuInfo::name)).limit(MAX_VGPUS).toList();
         Map<String, WorkerStats> done = totals.totals(shown.stream().map(VgpuInfo::name).toList(),
-            broker.sessions().list());
+            sources.sessions().list());
         for (VgpuInfo vgpu : shown) {
             String name = vgpu.name();
             memory.add(vgpu.memoryBytes() * (double) vgpu.placedGpus().size(), name, "quota")

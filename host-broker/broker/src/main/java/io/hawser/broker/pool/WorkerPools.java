@@ -44,6 +44,7 @@ public final class WorkerPools {
     private boolean isKnown; // the first worker has reported the GPUs
     private boolean isSeveral; // more than one GPU, with distinct UUIDs
     private volatile List<WorkerPool> pools;
+    private final CompletableFuture<PoolState> known = new CompletableFuture<>();
 
     /**
      * Makes the pools; {@link #start()} starts their workers.
@@ -70,6 +71,16 @@ public final class WorkerPools {
     /** Starts the first workers. */
     public void start() {
         whole.start();
+    }
+
+    /** Completes on the event loop when the first worker has reported the GPUs; any thread. */
+    public CompletableFuture<PoolState> known() {
+        return known;
+    }
+
+    /** Name of the workers' backend; empty before {@link #known}. Any thread. */
+    public String backend() {
+        return known.isDone() ? known.join().backend() : "";
     }
 
     /** The sum of all pools' present states; any thread. */
@@ -273,6 +284,7 @@ public final class WorkerPools {
                 setGpus(whole.state().devices());
             }
             listener.onReady(time);
+            known.complete(state());
         }
 
         @Override

@@ -1,13 +1,21 @@
 package io.hawser.broker.rest;
 
-import io.hawser.broker.Broker;
-import io.hawser.broker.RunningBroker;
+import io.hawser.broker.LoopPulse;
+import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.door.FrontDoor;
+import io.hawser.broker.jail.Confinement;
 import io.hawser.broker.model.PoolState;
 import io.hawser.broker.model.Printable;
+import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.region.RegionException;
 import io.hawser.broker.region.RegionSettings;
+import io.hawser.broker.region.Regions;
+import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.store.Database;
+import io.hawser.broker.turns.TurnMode;
 import io.hawser.broker.view.BrokerInfo;
 import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.GpuInventory;
 import io.hawser.broker.view.RegionInfo;
 import io.hawser.broker.view.SessionInfo;
 import io.hawser.cuda.generated.Description;
@@ -32,41 +40,59 @@ public class BrokerResource implements BrokerApi {
     private static final RegionRequest NOTHING = new RegionRequest(null, null, null, null, null, null, null, null);
 
     @Inject
-    RunningBroker running;
+    BrokerConfig config;
+    @Inject
+    LoopPulse pulse;
+    @Inject
+    FrontDoor door;
+    @Inject
+    HttpEndpoint http;
+    @Inject
+    WorkerPools pools;
+    @Inject
+    Confinement jail;
+    @Inject
+    TurnMode turnMode;
+    @Inject
+    Database database;
+    @Inject
+    GpuInventory gpus;
+    @Inject
+    SessionRegistry sessions;
+    @Inject
+    Regions regions;
     @ConfigProperty(name = "quarkus.application.version")
     String version;
 
     @Override
     public BrokerInfo getBroker() {
-        Broker broker = running.broker();
-        PoolState pool = broker.pool();
+        PoolState pool = pools.state();
         return new BrokerInfo(version, RecordLayout.PROTOCOL_VERSION, HexFormat.of().toHexDigits(Description.HASH),
-            broker.started(), broker.guestEndpoint(), broker.guestTlsEndpoint(), running.httpEndpoint(),
-            pool.backend(), broker.config().sessions().max(), broker.jail(), broker.config().placement(),
-            broker.config().overcommit(), broker.turnMode().label(), broker.database().kind().label(),
-            running.httpEndpoint().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.ready(),
+            pulse.started(), door.endpoint(), door.tlsEndpoint(), http.url(), pool.backend(), config.sessions().max(),
+            jail.describe(), config.placement(), config.overcommit(), turnMode.label(), database.kind().label(),
+            http.url().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.ready(),
                 pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure(),
                 pool.waiting().values().stream().mapToInt(Integer::intValue).sum()));
     }
 
     @Override
     public List<GpuInfo> listGpus() {
-        return GpuInfo.list(running.broker());
+        return gpus.list();
     }
 
     @Override
     public List<SessionInfo> listSessions() {
-        return running.broker().sessions().list().stream().map(SessionInfo::of).toList();
+        return sessions.list().stream().map(SessionInfo::of).toList();
     }
 
     @Override
     public SessionInfo getSession(long id) {
-        return running.broker().sessions().find(id).map(SessionInfo::of).orElseThrow(() -> missing(id));
+        return sessions.find(id).map(SessionInfo::of).orElseThrow(() -> missing(id));
     }
 
     @Override
     public CompletionStage<Void> endSession(long id) {
-        return running.broker().sessions().end(id, "the administrator ended the session").thenAccept(existed -> {
+        return sessions.end(id, "the administrator ended the session").thenAccept(existed -> {
             if (!existed) {
                 throw missing(id);
             }
@@ -75,7 +101,7 @@ public class BrokerResource implements BrokerApi {
 
     @Override
     public List<RegionInfo> listRegions() {
-        return running.broker().regions().list().stream().map(RegionInfo::of).toList();
+        return regions.list().stream().map(RegionInfo::of).toList();
     }
 
     @Override
@@ -86,18 +112,18 @@ public class BrokerResource implements BrokerApi {
         } catch (IllegalArgumentException e) {
             throw new BadRequestException(e.getMessage());
         }
-        return withStatus(running.broker().regions().create(settings).thenApply(RegionInfo::of));
+        return withStatus(regions.create(settings).thenApply(RegionInfo::of));
     }
 
     @Override
     public RegionInfo getRegion(String name) {
-        return running.broker().regions().find(name).map(RegionInfo::of)
+        return regions.find(name).map(RegionInfo::of)
             .orElseThrow(() -> new NotFoundException("there is no such region: region=" + Printable.text(name, 64)));
     }
 
     @Override
     public CompletionStage<Void> deleteRegion(String name) {
-        return withStatus(running.broker().regions().remove(name, "the administrator removed the region"));
+        return withStatus(regions.remove(name, "the administrator removed the region"));
     }
 
     /** Maps a failure of regions to its HTTP status. */

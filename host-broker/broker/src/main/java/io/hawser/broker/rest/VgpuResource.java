@@ -1,10 +1,12 @@
 package io.hawser.broker.rest;
 
-import io.hawser.broker.RunningBroker;
+import io.hawser.broker.admin.TokenService;
+import io.hawser.broker.admin.VgpuService;
 import io.hawser.broker.model.VgpuException;
-import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.vgpu.VgpuTable;
 import io.hawser.broker.view.TokenInfo;
 import io.hawser.broker.view.VgpuInfo;
+import io.hawser.broker.view.VgpuInventory;
 import io.smallrye.common.annotation.NonBlocking;
 import jakarta.inject.Inject;
 import jakarta.ws.rs.WebApplicationException;
@@ -19,11 +21,17 @@ import java.util.concurrent.CompletionStage;
 @NonBlocking
 public class VgpuResource implements VgpuApi {
     @Inject
-    RunningBroker running;
+    VgpuTable vgpus;
+    @Inject
+    VgpuInventory inventory;
+    @Inject
+    VgpuService service;
+    @Inject
+    TokenService tokens;
 
     @Override
     public List<VgpuInfo> listVgpus() {
-        return VgpuInfo.list(running.broker());
+        return inventory.list();
     }
 
     @Override
@@ -32,8 +40,8 @@ public class VgpuResource implements VgpuApi {
             throw problem(new VgpuException(VgpuException.Kind.INVALID, "a vGPU must have a name"));
         }
         try {
-            return withStatus(running.broker().vgpuService().create(request.name(), request.fields().draft())
-                .thenApply(this::info));
+            return withStatus(service.create(request.name(), request.fields().draft())
+                .thenApply(inventory::info));
         } catch (VgpuException e) {
             throw problem(e);
         }
@@ -41,7 +49,7 @@ public class VgpuResource implements VgpuApi {
 
     @Override
     public VgpuInfo getVgpu(String name) {
-        return running.broker().vgpus().find(name).map(this::info)
+        return vgpus.find(name).map(inventory::info)
             .orElseThrow(() -> problem(VgpuException.missing(name)));
     }
 
@@ -49,8 +57,8 @@ public class VgpuResource implements VgpuApi {
     public CompletionStage<VgpuInfo> changeVgpu(String name, VgpuChange change) {
         try {
             VgpuChange wished = Objects.requireNonNullElse(change, VgpuChange.NOTHING);
-            return withStatus(running.broker().vgpuService().change(name, wished.draft(), wished.expectedOwner())
-                .thenApply(this::info));
+            return withStatus(service.change(name, wished.draft(), wished.expectedOwner())
+                .thenApply(inventory::info));
         } catch (VgpuException e) {
             throw problem(e);
         }
@@ -58,13 +66,13 @@ public class VgpuResource implements VgpuApi {
 
     @Override
     public CompletionStage<Void> deleteVgpu(String name, boolean force, String expectedOwner) {
-        return withStatus(running.broker().vgpuService().delete(name, force, expectedOwner));
+        return withStatus(service.delete(name, force, expectedOwner));
     }
 
     @Override
     public List<TokenInfo> listTokens(String name) {
         try {
-            return running.broker().tokenService().list(name).stream().map(TokenInfo::of).toList();
+            return tokens.list(name).stream().map(TokenInfo::of).toList();
         } catch (VgpuException e) {
             throw problem(e);
         }
@@ -72,24 +80,20 @@ public class VgpuResource implements VgpuApi {
 
     @Override
     public List<TokenInfo> listAllTokens(Boolean acceptsOldProof) {
-        return running.broker().tokenService().all().stream()
+        return tokens.all().stream()
             .filter(token -> acceptsOldProof == null || token.acceptsOldProof() == acceptsOldProof)
             .map(TokenInfo::of).toList();
     }
 
     @Override
     public CompletionStage<NewToken> createToken(String name, TokenRequest request) {
-        return withStatus(running.broker().tokenService().create(name, request == null ? null : request.note(),
+        return withStatus(tokens.create(name, request == null ? null : request.note(),
             request == null ? null : request.expires()).thenApply(NewToken::of));
     }
 
     @Override
     public CompletionStage<Void> revokeToken(String name, String keyId) {
-        return withStatus(running.broker().tokenService().revoke(name, keyId));
-    }
-
-    private VgpuInfo info(VgpuView view) {
-        return VgpuInfo.of(view, running.broker());
+        return withStatus(tokens.revoke(name, keyId));
     }
 
     /** Maps a failure of vGPUs to its HTTP status. */

@@ -70,8 +70,8 @@ public final class SessionRegistry {
     private final SharedMemory memory;
     private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
     private final Map<Worker, Session> byWorker = new HashMap<>();
-    private final CpuShares<Worker> cpu = new CpuShares<>(this::share, Worker::setCpuWeight);
-    private SessionTurns turns = SessionTurns.none();
+    private final CpuShares<Worker> cpu;
+    private final SessionTurns turns;
     private long nextId = 1;
     private boolean closed;
     private volatile long startedCount;
@@ -86,14 +86,38 @@ public final class SessionRegistry {
      * @param vgpus which admit guests.
      * @param images device code that the broker keeps from one session for the next.
      * @param ledgers memory that sessions hold.
+     * @param turns of the sessions on their GPUs.
      */
-    public SessionRegistry(Executor loop, int maxSessions, VgpuTable vgpus, ImageStore images, Ledgers ledgers) {
+    public SessionRegistry(Executor loop, int maxSessions, VgpuTable vgpus, ImageStore images, Ledgers ledgers,
+        SessionTurns turns) {
         this.loop = loop;
         this.maxSessions = maxSessions;
         this.vgpus = vgpus;
         this.images = images;
         this.ledgers = ledgers;
+        this.turns = turns;
         memory = new SharedMemory(ledgers);
+        cpu = new CpuShares<>(vgpus::computeShare, Worker::setCpuWeight);
+        vgpus.addListener(this::apply);
+    }
+
+    /** Applies a change of a vGPU to its sessions. */
+    private void apply(VgpuView before, VgpuView after) {
+        if (after == null) {
+            return;
+        }
+        Vgpu vgpu = after.vgpu();
+        if (before == null || before.vgpu().computeShare() != vgpu.computeShare()) {
+            turns.setWeight(vgpu.name(), vgpu.computeShare());
+            cpu.updateWeights(vgpu.name());
+        }
+        if (before != null && before.vgpu().memoryBytes() != vgpu.memoryBytes()) {
+            byWorker.forEach((worker, session) -> {
+                if (session.vgpu().equals(vgpu.name())) {
+                    worker.setMemoryQuota(vgpu.memoryBytes(), session.view().gpus().size());
+                }
+            });
+        }
     }
 
     /** Sets the listener; the call precedes the first session. */
@@ -165,11 +189,6 @@ public final class SessionRegistry {
         return vgpu.get().placedGpus();
     }
 
-    /** Sets the scheduler of the sessions' turns; the call precedes the first session. */
-    public void setTurns(SessionTurns given) {
-        turns = given;
-    }
-
     /**
      * Binds a session to its worker. The call precedes {@link Worker#assign}, since the worker can serve the guest at
      * once. Event loop only.
@@ -208,24 +227,6 @@ public final class SessionRegistry {
             guest.carrier().label(), guest.keyId(), guest.peer(), guest.program(), guest.host(), guest.pid(),
             worker.id(), worker.pid());
         listener.onStart(session.view());
-    }
-
-    /** Sets the memory of a vGPU on each of its GPUs; 0 for all memory of a GPU. Event loop only. */
-    public void setMemoryQuota(String vgpu, long memoryBytes) {
-        byWorker.forEach((worker, session) -> {
-            if (session.view().guest().vgpu().equals(vgpu)) {
-                worker.setMemoryQuota(memoryBytes, session.view().gpus().size());
-            }
-        });
-    }
-
-    /** Applies a new compute share of a vGPU to its workers. Event loop only. */
-    public void updateCpuWeights(String vgpu) {
-        cpu.updateWeights(vgpu);
-    }
-
-    private int share(String vgpu) {
-        return vgpus.find(vgpu).map(view -> view.vgpu().computeShare()).orElse(Vgpu.FULL_SHARE);
     }
 
     /** Ends a session that never got a worker. Event loop only. */

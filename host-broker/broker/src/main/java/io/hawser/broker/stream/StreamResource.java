@@ -1,11 +1,12 @@
 package io.hawser.broker.stream;
 
-import io.hawser.broker.RunningBroker;
 import io.hawser.broker.events.Event;
 import io.hawser.broker.history.History;
 import io.hawser.broker.history.HistoryInfo;
 import io.hawser.broker.model.Printable;
+import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.rest.Caller;
+import io.hawser.broker.vgpu.VgpuTable;
 import io.quarkus.arc.ClientProxy;
 import io.smallrye.common.annotation.NonBlocking;
 import io.smallrye.mutiny.Multi;
@@ -30,7 +31,9 @@ public class StreamResource implements StreamApi {
     @Inject
     Watch watch;
     @Inject
-    RunningBroker running;
+    WorkerPools pools;
+    @Inject
+    VgpuTable vgpus;
     @Inject
     Caller caller;
     @jakarta.ws.rs.core.Context
@@ -67,10 +70,10 @@ public class StreamResource implements StreamApi {
         if (gpu != null && vgpu != null) {
             throw new BadRequestException("history must be of a GPU or a vGPU, not of both");
         }
-        if (gpu != null && running.broker().pool().devices().stream().noneMatch(d -> d.uuid().equals(gpu))) {
+        if (gpu != null && pools.state().devices().stream().noneMatch(d -> d.uuid().equals(gpu))) {
             throw new NotFoundException("there is no such GPU: gpu=" + Printable.text(gpu, 64));
         }
-        if (vgpu != null && running.broker().vgpus().find(vgpu).isEmpty()) {
+        if (vgpu != null && vgpus.find(vgpu).isEmpty()) {
             throw new NotFoundException("there is no such vGPU: vgpu=" + Printable.text(vgpu, 64));
         }
         return watch.history(gpu != null ? new History.Key(History.Kind.GPU, gpu)

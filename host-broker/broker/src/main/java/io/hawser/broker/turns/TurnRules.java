@@ -10,18 +10,6 @@ import io.hawser.broker.config.BrokerConfig;
  * @param lingerNs how long an idle vGPU keeps its turn when it usually issues more work within that time; 0 for never.
  */
 public record TurnRules(long quantumNs, long graceNs, long lingerNs) {
-    /** The largest compute share, also the default of vGPUs. */
-    public static final int MAX_WEIGHT = 100;
-
-    /** Checks the range of a compute share. */
-    public static int weight(int computeShare) {
-        if (computeShare < 1 || computeShare > MAX_WEIGHT) {
-            throw new IllegalArgumentException("a compute share must be 1.." + MAX_WEIGHT + ": computeShare="
-                + computeShare);
-        }
-        return computeShare;
-    }
-
     /** Takes the rules from the settings. */
     public static TurnRules of(BrokerConfig.Turns settings) {
         return new TurnRules(settings.quantum().toNanos(), settings.grace().toNanos(), settings.linger().toNanos());

@@ -130,6 +130,11 @@ public final class VgpuTable {
         return Optional.ofNullable(pictures.get(name));
     }
 
+    /** A vGPU's compute share, 1 to 100; the full share when the vGPU does not exist. Any thread. */
+    public int computeShare(String name) {
+        return find(name).map(view -> view.vgpu().computeShare()).orElse(Vgpu.FULL_SHARE);
+    }
+
     /** Reservations on each GPU, in the workers' order; empty before the broker knows the GPUs. Any thread. */
     public List<GpuLoad> gpus() {
         return gpuPicture;

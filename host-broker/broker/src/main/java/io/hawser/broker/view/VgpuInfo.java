@@ -1,12 +1,10 @@
 package io.hawser.broker.view;
 
-import io.hawser.broker.Broker;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuView;
 import java.time.Instant;
 import java.util.List;
-import java.util.Map;
 
 /** A vGPU; see openapi.yml. */
 public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, int computeShare, String mode,
@@ -20,24 +18,15 @@ public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, in
     /**
      * Converts a vGPU to its form in the REST interface.
      *
-     * @param broker has the memory and the waiting starts of its sessions.
+     * @param startsWaiting its sessions that wait for a worker.
+     * @param usedBytes memory of its sessions.
      */
-    public static VgpuInfo of(VgpuView view, Broker broker) {
-        return of(view, broker, broker.pool().waiting());
-    }
-
-    private static VgpuInfo of(VgpuView view, Broker broker, Map<String, Integer> waiting) {
+    static VgpuInfo of(VgpuView view, int startsWaiting, long usedBytes) {
         Vgpu vgpu = view.vgpu();
         return new VgpuInfo(vgpu.name(), vgpu.id().toString(), new Owner(vgpu.owner().kind().label(),
             vgpu.owner().id()), vgpu.memoryBytes(), vgpu.computeShare(), vgpu.mode().label(), vgpu.gpus().toString(),
             vgpu.carriers().stream().map(Carrier::label).sorted().toList(), vgpu.maxSessions(), vgpu.origin().label(),
             vgpu.created(), vgpu.changed(), view.state().label(), view.problem(), view.placedGpus(), view.sessions(),
-            waiting.getOrDefault(vgpu.name(), 0), broker.ledgers().usedBytes(vgpu.name()), view.tokens());
-    }
-
-    /** The vGPUs by name, from snapshots; any thread. */
-    public static List<VgpuInfo> list(Broker broker) {
-        Map<String, Integer> waiting = broker.pool().waiting();
-        return broker.vgpus().list().stream().map(view -> of(view, broker, waiting)).toList();
+            startsWaiting, usedBytes, view.tokens());
     }
 }

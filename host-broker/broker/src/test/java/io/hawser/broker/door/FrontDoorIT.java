@@ -46,7 +46,7 @@ class FrontDoorIT {
         broker = TestBroker.start(stateDir, "normal", Map.of("hawser.listen.max-half-open", "6",
             "hawser.sessions.max", "1"));
         secret = TestGuest.secret(stateDir);
-        TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+        TestBroker.await("a worker", () -> broker.broker().pools().state().ready() > 0);
     }
 
     @AfterAll
@@ -58,7 +58,7 @@ class FrontDoorIT {
     @BeforeEach
     void awaitNobody() {
         TestBroker.await("the end of the last test's guests",
-            () -> sessions().isEmpty() && broker.broker().guestPeers() == 0);
+            () -> sessions().isEmpty() && broker.broker().door().peers() == 0);
     }
 
     private static TestGuest connect() throws IOException {
@@ -109,7 +109,7 @@ class FrontDoorIT {
         assertEquals(callsBefore + 100, broker.broker().sessions().totals().calls(),
             "the totals must include the ended session");
         assertEquals(0, broker.broker().sessions().totals().deviceBytes());
-        TestBroker.await("another worker", () -> broker.broker().pool().ready() == 1);
+        TestBroker.await("another worker", () -> broker.broker().pools().state().ready() == 1);
     }
 
     @Test
@@ -251,7 +251,7 @@ class FrontDoorIT {
     void shouldServeOthersWhileRefusedConnectionsOfOnePeerLinger(@TempDir Path own) throws Exception {
         try (TestBroker small = TestBroker.start(own, "normal", Map.of("hawser.listen.max-half-open", "4",
             "hawser.listen.max-per-peer", "2"))) {
-            String endpoint = small.broker().guestEndpoint();
+            String endpoint = small.broker().door().endpoint();
             CountDownLatch held = new CountDownLatch(1);
             CountDownLatch goOn = new CountDownLatch(1);
             List<TestGuest> attack = new ArrayList<>();
@@ -287,6 +287,16 @@ class FrontDoorIT {
         }
     }
 
+    @Test
+    void shouldRefuseAGuestThatThreeWorkersCannotReceive(@TempDir Path own) throws Exception {
+        try (TestBroker broken = TestBroker.start(own, "unreachable", Map.of("hawser.sessions.end-timeout", "200ms"));
+            TestGuest guest = new TestGuest(broken.broker())) {
+            guest.handshake("default", TestGuest.secret(own));
+            assertRefused(guest, Refusal.INTERNAL, "no worker took the session: tried=3");
+            TestBroker.await("the end of the session", () -> broken.broker().sessions().list().isEmpty());
+        }
+    }
+
     private static Socket from(String source, String endpoint) throws IOException {
         int colon = endpoint.lastIndexOf(':');
         Socket socket = new Socket();
@@ -303,12 +313,12 @@ class FrontDoorIT {
             slow.send(new byte[1]);
             assertRefused(slow, Refusal.TIMEOUT, "timeoutMs=1000");
             slow.close();
-            TestBroker.await("the end of the half-open connection", () -> hasty.broker().halfOpenConnections() == 0);
+            TestBroker.await("the end of the half-open connection", () -> hasty.broker().door().halfOpen() == 0);
         }
     }
 
     private static int halfOpen() {
-        return broker.broker().halfOpenConnections();
+        return broker.broker().door().halfOpen();
     }
 
     @Test
@@ -328,7 +338,7 @@ class FrontDoorIT {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void shouldForgetAGuestThatVanishesWithItsProof(boolean abruptly) throws Exception {
-        TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+        TestBroker.await("a worker", () -> broker.broker().pools().state().ready() > 0);
         CountDownLatch held = new CountDownLatch(1);
         CountDownLatch goOn = new CountDownLatch(1);
         try (TestGuest vanishing = connect(); TestGuest refused = connect()) {
@@ -353,7 +363,7 @@ class FrontDoorIT {
             broker.whenRefused(null);
             goOn.countDown();
         }
-        TestBroker.await("the end of the handshake", () -> broker.broker().halfOpenConnections() == 0);
+        TestBroker.await("the end of the handshake", () -> broker.broker().door().halfOpen() == 0);
         TestBroker.await("the end of the session", () -> sessions().isEmpty());
         try (TestGuest next = connect()) {
             next.handshake("default", secret);
@@ -371,7 +381,7 @@ class FrontDoorIT {
             assertTrue(guest.closed());
             TestBroker.await("the end of the session", () -> sessions().isEmpty());
         }
-        assertEquals(0, broker.broker().pool().failures(),
+        assertEquals(0, broker.broker().pools().state().failures(),
             "the death of a worker in a session must not count as a failed start");
     }
 

@@ -45,8 +45,8 @@ public final class TestGuest implements AutoCloseable {
         }
     }
 
-    public TestGuest(Broker broker) throws IOException {
-        this(broker.guestEndpoint());
+    public TestGuest(Broker.Parts broker) throws IOException {
+        this(broker.door().endpoint());
     }
 
     public TestGuest(String endpoint) throws IOException {

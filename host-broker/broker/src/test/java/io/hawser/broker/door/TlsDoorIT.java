@@ -63,7 +63,7 @@ class TlsDoorIT {
         othersPorts = listening();
         broker = TestBroker.start(stateDir, "normal", settings(Map.of("hawser.listen.max-half-open", "6")));
         secret = TestGuest.secret(stateDir);
-        TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+        TestBroker.await("a worker", () -> broker.broker().pools().state().ready() > 0);
     }
 
     @AfterAll
@@ -84,16 +84,16 @@ class TlsDoorIT {
     @BeforeEach
     void awaitNobody() {
         TestBroker.await("the end of the last test's guests",
-            () -> sessions().isEmpty() && broker.broker().guestPeers() == 0);
+            () -> sessions().isEmpty() && broker.broker().door().peers() == 0);
     }
 
     private static SSLSocket tls() throws Exception {
-        return (SSLSocket) TestGuest.socket(broker.broker().guestTlsEndpoint(),
+        return (SSLSocket) TestGuest.socket(broker.broker().door().tlsEndpoint(),
             certificates.trusting().getSocketFactory());
     }
 
     private static TestGuest session() throws Exception {
-        TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+        TestBroker.await("a worker", () -> broker.broker().pools().state().ready() > 0);
         TestGuest guest = new TestGuest(tls());
         guest.handshake("default", secret);
         assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
@@ -113,10 +113,10 @@ class TlsDoorIT {
             byte[] sent = "some bytes".getBytes(StandardCharsets.US_ASCII);
             guest.send(sent);
             assertArrayEquals(sent, guest.bytes(sent.length));
-            assertEquals(0, broker.broker().halfOpenConnections());
+            assertEquals(0, broker.broker().door().halfOpen());
         }
         TestBroker.await("the end of the session", () -> sessions().isEmpty());
-        TestBroker.await("the end of the relay", () -> broker.broker().guestPeers() == 0);
+        TestBroker.await("the end of the relay", () -> broker.broker().door().peers() == 0);
     }
 
     @Test
@@ -165,14 +165,14 @@ class TlsDoorIT {
             assertTrue(guest.closed());
         }
         TestBroker.await("the end of the sessions", () -> sessions().isEmpty());
-        TestBroker.await("the end of the relays", () -> broker.broker().guestPeers() == 0);
+        TestBroker.await("the end of the relays", () -> broker.broker().door().peers() == 0);
     }
 
     @Test
     void shouldNotKeepThePlaceOfAGuestThatNeverCloses() throws Exception {
         try (TestGuest guest = session()) {
             assertTrue(broker.broker().sessions().end(sessions().getLast().id(), "test").get(60, TimeUnit.SECONDS));
-            TestBroker.await("the end of the relay", () -> broker.broker().guestPeers() == 0);
+            TestBroker.await("the end of the relay", () -> broker.broker().door().peers() == 0);
         }
     }
 
@@ -190,7 +190,7 @@ class TlsDoorIT {
     @Test
     void shouldRefuseWhoeverDoesNotSpeakTls() throws Exception {
         int before = broker.refusals(Refusal.TLS);
-        try (TestGuest guest = new TestGuest(broker.broker().guestTlsEndpoint())) {
+        try (TestGuest guest = new TestGuest(broker.broker().door().tlsEndpoint())) {
             guest.send(TestGuest.hello(RecordLayout.HANDSHAKE_VERSION, TestBroker.DESCRIPTION_HASH, "default"));
             TestGuest.Answer answer = guest.receive();
             assertEquals(RecordLayout.CONTROL_REFUSED, answer.opcode());
@@ -223,7 +223,7 @@ class TlsDoorIT {
         };
         logger.addHandler(handler);
         try {
-            String endpoint = broker.broker().guestTlsEndpoint();
+            String endpoint = broker.broker().door().tlsEndpoint();
             Process client = new ProcessBuilder("sh", "-c", "exec openssl s_client -connect " + endpoint
                 + " -verify_return_error " + options).redirectInput(new java.io.File("/dev/null"))
                 .redirectOutput(ProcessBuilder.Redirect.DISCARD).redirectError(ProcessBuilder.Redirect.DISCARD)
@@ -257,7 +257,7 @@ class TlsDoorIT {
     void shouldTellAPlainPortFromTls() throws Exception {
         int before = broker.refusals(Refusal.PROTOCOL);
         SSLSocketFactory factory = certificates.trusting().getSocketFactory();
-        try (SSLSocket socket = (SSLSocket) TestGuest.socket(broker.broker().guestEndpoint(), factory)) {
+        try (SSLSocket socket = (SSLSocket) TestGuest.socket(broker.broker().door().endpoint(), factory)) {
             assertThrows(SSLException.class, socket::startHandshake);
         }
         TestBroker.await("the refusal", () -> broker.refusals(Refusal.PROTOCOL) > before);
@@ -267,9 +267,9 @@ class TlsDoorIT {
     void shouldKeepTheNumberOfHalfOpenTlsConnections() throws Exception {
         Socket[] slow = new Socket[6];
         for (int i = 0; i < slow.length; i++) {
-            slow[i] = TestGuest.socket(broker.broker().guestTlsEndpoint(), javax.net.SocketFactory.getDefault());
+            slow[i] = TestGuest.socket(broker.broker().door().tlsEndpoint(), javax.net.SocketFactory.getDefault());
         }
-        TestBroker.await("the half-open connections", () -> broker.broker().halfOpenConnections() == slow.length);
+        TestBroker.await("the half-open connections", () -> broker.broker().door().halfOpen() == slow.length);
         int before = broker.refusals(Refusal.CONNECTIONS);
         try (SSLSocket socket = tls()) {
             assertThrows(IOException.class, socket::startHandshake);
@@ -278,16 +278,16 @@ class TlsDoorIT {
         for (Socket socket : slow) {
             socket.close();
         }
-        TestBroker.await("the end of the half-open connections", () -> broker.broker().halfOpenConnections() == 0);
+        TestBroker.await("the end of the half-open connections", () -> broker.broker().door().halfOpen() == 0);
     }
 
     @Test
     void shouldEndASlowTlsHandshake(@TempDir Path own) throws Exception {
         try (TestBroker hasty = TestBroker.start(own, "silent", settings(Map.of("hawser.listen.handshake-timeout",
-            "1s"))); TestGuest slow = new TestGuest(hasty.broker().guestTlsEndpoint())) {
+            "1s"))); TestGuest slow = new TestGuest(hasty.broker().door().tlsEndpoint())) {
             slow.socket().getInputStream().readAllBytes();
             assertEquals(1, hasty.refusals(Refusal.TLS));
-            TestBroker.await("the end of the half-open connection", () -> hasty.broker().halfOpenConnections() == 0);
+            TestBroker.await("the end of the half-open connection", () -> hasty.broker().door().halfOpen() == 0);
         }
     }
 
@@ -332,7 +332,7 @@ class TlsDoorIT {
     void shouldCloseStrangersAtTheInnerDoor() throws Exception {
         Set<Integer> inner = listening();
         inner.removeAll(othersPorts);
-        for (String known : List.of(broker.broker().guestEndpoint(), broker.broker().guestTlsEndpoint())) {
+        for (String known : List.of(broker.broker().door().endpoint(), broker.broker().door().tlsEndpoint())) {
             assertTrue(inner.remove(Integer.parseInt(known.substring(known.lastIndexOf(':') + 1))), known);
         }
         assertEquals(1, inner.size(), inner::toString);

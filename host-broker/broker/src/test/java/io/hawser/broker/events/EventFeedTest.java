@@ -3,7 +3,7 @@ package io.hawser.broker.events;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
-import io.hawser.broker.Broker;
+import io.hawser.broker.BrokerListener;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Refusal;
 import java.time.Duration;
@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 class EventFeedTest {
     private final List<String> passed = new ArrayList<>();
     private final EventLog log = new EventLog(System::nanoTime);
-    private final EventFeed feed = new EventFeed(log, new Broker.Listener() {
+    private final EventFeed feed = new EventFeed(log, new BrokerListener() {
         @Override
         public void refused(Carrier carrier, Refusal refusal) {
             passed.add("refused " + refusal);

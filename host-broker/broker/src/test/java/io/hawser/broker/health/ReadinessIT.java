@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.Broker;
+import io.hawser.broker.BrokerListener;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Refusal;
@@ -20,11 +21,16 @@ class ReadinessIT {
     @TempDir
     Path folder;
 
+    private static Readiness check(Broker.Parts broker) {
+        return new ReadinessCheck(broker.pulse(), broker.pools(), broker.gpuMonitor(), broker.database())
+            .checkSnapshots();
+    }
+
     @Test
     void shouldBeReadyOnceAWorkerHasTold() {
         try (TestBroker broker = TestBroker.start(folder, "normal", Map.of())) {
-            TestBroker.await("readiness", () -> Readiness.of(broker.broker()).isReady());
-            assertTrue(Readiness.of(broker.broker()).notes().isEmpty());
+            TestBroker.await("readiness", () -> check(broker.broker()).isReady());
+            assertTrue(check(broker.broker()).notes().isEmpty());
         }
     }
 
@@ -32,15 +38,15 @@ class ReadinessIT {
     void shouldNotBeReadyBeforeAWorkerHasTold() {
         try (TestBroker broker = TestBroker.start(folder, "silent", Map.of())) {
             assertEquals("[no worker has reported a GPU yet]",
-                Readiness.of(broker.broker()).reasons().toString());
+                check(broker.broker()).reasons().toString());
         }
     }
 
     @Test
     void shouldSayWhyWorkersDoNotStart() {
         try (TestBroker broker = TestBroker.start(folder, "crash", Map.of())) {
-            TestBroker.await("a failure", () -> broker.broker().pool().failures() > 0);
-            Readiness readiness = Readiness.of(broker.broker());
+            TestBroker.await("a failure", () -> broker.broker().pools().state().failures() > 0);
+            Readiness readiness = check(broker.broker());
             assertFalse(readiness.isReady());
             assertTrue(readiness.reasons().getFirst().startsWith("no worker can be started: worker "),
                 readiness.reasons().toString());
@@ -50,7 +56,7 @@ class ReadinessIT {
     @Test
     void shouldSayThatTheEventLoopHangs() {
         CountDownLatch hang = new CountDownLatch(1);
-        Broker.Listener hanging = new Broker.Listener() {
+        BrokerListener hanging = new BrokerListener() {
             @Override
             public void refused(Carrier carrier, Refusal refusal) {
                 throw new AssertionError("this test has no guest");
@@ -73,10 +79,10 @@ class ReadinessIT {
         Broker broker = Broker.start(TestBroker.config(folder, "normal", Map.of()), System.getenv(), hanging,
             TestBroker.DESCRIPTION_HASH);
         try {
-            TestBroker.await("the report of the blocked event loop", () -> Readiness.of(broker).reasons().stream()
+            TestBroker.await("the report of the blocked event loop", () -> check(broker.parts()).reasons().stream()
                 .anyMatch(reason -> reason.startsWith("the event loop has not come round for ")));
             hang.countDown();
-            TestBroker.await("readiness", () -> Readiness.of(broker).isReady());
+            TestBroker.await("readiness", () -> check(broker.parts()).isReady());
         } finally {
             hang.countDown();
             broker.stop("the test is over");

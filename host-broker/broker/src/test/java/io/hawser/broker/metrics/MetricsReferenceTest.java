@@ -2,7 +2,10 @@ package io.hawser.broker.metrics;
 
 import static org.junit.jupiter.api.Assertions.assertFalse;
 
+import io.hawser.broker.Broker;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.view.GpuInventory;
+import io.hawser.broker.view.VgpuInventory;
 import io.hawser.broker.web.WebDoor;
 import io.hawser.reference.Markdown;
 import io.hawser.reference.Page;
@@ -60,6 +63,13 @@ class MetricsReferenceTest {
         return page.text();
     }
 
+    private static Sources sources(Broker.Parts parts) {
+        GpuInventory gpus = new GpuInventory(parts.pools(), parts.sessions(), parts.gpuMonitor(), parts.vgpus(),
+            parts.ledgers());
+        return new Sources(parts.sessions(), parts.pools(), parts.regions(), gpus,
+            new VgpuInventory(parts.vgpus(), parts.pools(), parts.ledgers()));
+    }
+
     @Test
     @SuppressWarnings("deprecation") // of Prometheus's simple client
     void shouldEqualTheCommittedPage() {
@@ -68,9 +78,10 @@ class MetricsReferenceTest {
         try (TestBroker broker = TestBroker.start(folder, "normal", settings)) {
             new WebDoor(TestBroker.config(folder, "normal", settings), registry);
             BrokerMetrics metrics = new BrokerMetrics(registry);
-            metrics.watch(broker.broker(), "", List::of, () -> true);
-            Map<String, List<String>> declared = new ResourceCollector(broker.broker(), "", List::of, () -> true,
-                new VgpuTotals()).families().stream().collect(Collectors.toMap(Family::name, Family::labels));
+            Sources sources = sources(broker.broker());
+            metrics.watch(sources, "", () -> true);
+            Map<String, List<String>> declared = new ResourceCollector(sources, "", () -> true, new VgpuTotals())
+                .families().stream().collect(Collectors.toMap(Family::name, Family::labels));
             new Page("appliance/docs/reference/metrics.md").check(
                 page(Collections.list(registry.getPrometheusRegistry().metricFamilySamples()), declared));
         }

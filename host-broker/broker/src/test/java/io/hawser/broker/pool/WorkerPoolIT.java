@@ -32,9 +32,9 @@ class WorkerPoolIT {
 
     private String failureOf(String mode, Map<String, String> settings) {
         try (TestBroker broker = TestBroker.start(stateDir, mode, settings)) {
-            TestBroker.await("a failure", () -> broker.broker().pool().failures() > 0);
-            assertFalse(broker.broker().pool().usable());
-            return broker.broker().pool().lastFailure();
+            TestBroker.await("a failure", () -> broker.broker().pools().state().failures() > 0);
+            assertFalse(broker.broker().pools().state().usable());
+            return broker.broker().pools().state().lastFailure();
         }
     }
 
@@ -42,10 +42,10 @@ class WorkerPoolIT {
     void shouldTellWhyWorkersCrashAndRefuseGuestsMeanwhile() throws Exception {
         try (TestBroker broker = TestBroker.start(stateDir, "crash", Map.of("hawser.worker.min-back-off", "10ms",
             "hawser.worker.max-back-off", "60s"))) {
-            TestBroker.await("two failures", () -> broker.broker().pool().failures() >= 2);
-            assertTrue(broker.broker().pool().lastFailure()
+            TestBroker.await("two failures", () -> broker.broker().pools().state().failures() >= 2);
+            assertTrue(broker.broker().pools().state().lastFailure()
                 .endsWith("exit code 3, last words: fake worker crashes as told"),
-                broker.broker().pool().lastFailure());
+                broker.broker().pools().state().lastFailure());
             try (TestGuest guest = new TestGuest(broker.broker())) {
                 guest.handshake("default", TestGuest.secret(stateDir));
                 TestGuest.Answer answer = guest.receive();
@@ -99,8 +99,8 @@ class WorkerPoolIT {
     void shouldStartWorkersOnDemandWithoutAPool() throws Exception {
         try (TestBroker broker = TestBroker.start(stateDir, "normal", Map.of("hawser.worker.pool-size", "0",
             "hawser.vgpus.default.memory-bytes", "1000000000", "hawser.listen.max-per-peer", "2"))) {
-            TestBroker.await("the report of the GPU", () -> !broker.broker().pool().devices().isEmpty());
-            TestBroker.await("the end of the probing worker", () -> broker.broker().pool().ready() == 0);
+            TestBroker.await("the report of the GPU", () -> !broker.broker().pools().state().devices().isEmpty());
+            TestBroker.await("the end of the probing worker", () -> broker.broker().pools().state().ready() == 0);
             try (TestGuest guest = new TestGuest(broker.broker());
                 TestGuest second = new TestGuest(broker.broker());
                 TestGuest third = new TestGuest(broker.broker())) {
@@ -123,7 +123,7 @@ class WorkerPoolIT {
         guest.handshake("default", TestGuest.secret(stateDir));
         guest.receive();
         long worker = broker.broker().sessions().list().getFirst().workerPid();
-        broker.broker().publishEndpoints("http://127.0.0.1:1");
+        broker.broker().stateDir().writeEndpoints("", "", "http://127.0.0.1:1");
         assertTrue(Files.exists(stateDir.resolve("endpoints.json")));
         broker.close();
         assertFalse(ProcessHandle.of(worker).map(ProcessHandle::isAlive).orElse(false));
@@ -146,7 +146,7 @@ class WorkerPoolIT {
         assertStartFails("hawser.overcommit must be 1.0..16.0", Map.of("hawser.overcommit", "0.5"));
         try (TestBroker broker = TestBroker.start(stateDir, "silent", Map.of())) {
             assertStartFails("another broker uses the state folder", Map.of());
-            String port = broker.broker().guestEndpoint().split(":")[1];
+            String port = broker.broker().door().endpoint().split(":")[1];
             assertStartFails("hawser.listen.port=" + port, Map.of("hawser.listen.port", port, "hawser.state-dir",
                 stateDir.resolve("other").toString()));
         }
@@ -154,7 +154,7 @@ class WorkerPoolIT {
 
     private void assertStartFails(String reason, Map<String, String> settings) {
         StartException failure = assertThrows(StartException.class,
-            () -> Broker.start(TestBroker.config(stateDir, "silent", settings), System.getenv(), Broker.Listener.NONE,
+            () -> Broker.start(TestBroker.config(stateDir, "silent", settings), System.getenv(), TestBroker.NO_LISTENER,
                 0));
         assertTrue(failure.getMessage().contains(reason), failure.getMessage());
     }

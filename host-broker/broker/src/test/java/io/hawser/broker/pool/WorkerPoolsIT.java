@@ -81,8 +81,8 @@ class WorkerPoolsIT {
         try (TestBroker broker = start(Map.of("hawser.vgpus.both.gpus", "all", "hawser.vgpus.turned.gpus", "1,0",
                 "hawser.vgpus.one.gpus", "GPU-bbbb"))) {
             // pools: both GPUs, both in the other order, the second GPU, and the first GPU for the default vGPU
-            TestBroker.await("a ready worker in each pool", () -> broker.broker().pool().ready() == 4);
-            assertEquals(4, broker.broker().pool().size());
+            TestBroker.await("a ready worker in each pool", () -> broker.broker().pools().state().ready() == 4);
+            assertEquals(4, broker.broker().pools().state().size());
             try (TestGuest both = guest(broker, "both"); TestGuest turned = guest(broker, "turned");
                 TestGuest one = guest(broker, "one")) {
                 both.receive();
@@ -134,8 +134,8 @@ class WorkerPoolsIT {
         Files.createFile(pipes.resolve("control"));
         try (TestBroker broker = startUnderMps(mode, pipes)) {
             assertEquals("mps", broker.broker().turnMode().label());
-            TestBroker.await("a worker of each percentage", () -> broker.broker().pool().ready() == 3);
-            assertEquals(3, broker.broker().pool().size());
+            TestBroker.await("a worker of each percentage", () -> broker.broker().pools().state().ready() == 3);
+            assertEquals(3, broker.broker().pools().state().size());
             try (TestGuest quarter = guest(broker, "quarter"); TestGuest half = guest(broker, "half");
                 TestGuest all = guest(broker, "default")) {
                 quarter.receive();
@@ -153,9 +153,9 @@ class WorkerPoolsIT {
     void shouldGiveAChangedShareToNewSessionsUnderMps(@TempDir Path pipes) throws Exception {
         Files.createFile(pipes.resolve("control"));
         try (TestBroker broker = startUnderMps("normal", pipes)) {
-            TestBroker.await("a worker of each percentage", () -> broker.broker().pool().ready() == 3);
+            TestBroker.await("a worker of each percentage", () -> broker.broker().pools().state().ready() == 3);
             TestBroker.done(broker.broker().vgpuService().create("mine", share(30)));
-            TestBroker.await("a worker of the new percentage", () -> broker.broker().pool().ready() == 4);
+            TestBroker.await("a worker of the new percentage", () -> broker.broker().pools().state().ready() == 4);
             try (TestGuest before = guest(broker, "mine")) {
                 before.receive();
                 assertEquals("30", told(broker, "mine").get(PERCENTAGE));
@@ -178,15 +178,16 @@ class WorkerPoolsIT {
     void shouldStartAWorkerForAPercentageThatFewHave(@TempDir Path pipes) throws Exception {
         Files.createFile(pipes.resolve("control"));
         try (TestBroker broker = startUnderMps("normal", pipes)) {
-            TestBroker.await("a worker of each percentage", () -> broker.broker().pool().ready() == 3);
+            TestBroker.await("a worker of each percentage", () -> broker.broker().pools().state().ready() == 3);
             for (int share : new int[] {10, 11}) {
                 TestBroker.done(broker.broker().vgpuService().create("one" + share, share(share)));
             }
-            TestBroker.await("a worker of each of four percentages", () -> broker.broker().pool().ready() == 4);
+            TestBroker.await("a worker of each of four percentages",
+                () -> broker.broker().pools().state().ready() == 4);
             try (TestGuest last = guest(broker, "one11")) {
                 last.receive();
                 assertEquals("11", told(broker, "one11").get(PERCENTAGE));
-                PoolState pool = broker.broker().pool();
+                PoolState pool = broker.broker().pools().state();
                 assertEquals(4, pool.size());
                 assertEquals(4, pool.ready() + pool.starting(), "the pool must not start another worker");
             }
@@ -216,7 +217,7 @@ class WorkerPoolsIT {
             TestGuest beside = guest(broker, "half")) {
             faulty.receive();
             beside.receive();
-            TestBroker.await("the ready workers", () -> broker.broker().pool().ready() == 3);
+            TestBroker.await("the ready workers", () -> broker.broker().pools().state().ready() == 3);
             Set<Long> before = idle(broker);
             TestBroker.done(broker.broker().vgpuService().create("elsewhere", new VgpuDraft(null, null, null, 25, null,
                 "1", null, null)));
@@ -225,7 +226,7 @@ class WorkerPoolsIT {
                 faulty.send("fault".getBytes(StandardCharsets.US_ASCII));
                 TestBroker.await("the end of all sessions on the GPU", () -> running(broker).equals(List.of(3L)));
                 assertTrue(beside.closed());
-                TestBroker.await("new ready workers", () -> broker.broker().pool().ready() == 4
+                TestBroker.await("new ready workers", () -> broker.broker().pools().state().ready() == 4
                     && Collections.disjoint(before, idle(broker)));
                 try (TestGuest next = guest(broker, "half")) {
                     next.receive();
@@ -241,7 +242,7 @@ class WorkerPoolsIT {
             TestGuest beside = guest(broker, "half")) {
             faulty.receive();
             beside.receive();
-            TestBroker.await("a ready worker", () -> broker.broker().pool().ready() == 1);
+            TestBroker.await("a ready worker", () -> broker.broker().pools().state().ready() == 1);
             Set<Long> before = idle(broker);
             faulty.send("fault".getBytes(StandardCharsets.US_ASCII));
             faulty.bytes("fault".length()); // the worker has reported the fault before it echoes these bytes
@@ -258,7 +259,7 @@ class WorkerPoolsIT {
             assertEquals("turns", broker.broker().turnMode().label());
             quarter.receive();
             assertEquals(Map.of(PIPES, pipes.toString()), told(broker, "quarter"));
-            assertEquals(1, broker.broker().pool().size());
+            assertEquals(1, broker.broker().pools().state().size());
         }
     }
 

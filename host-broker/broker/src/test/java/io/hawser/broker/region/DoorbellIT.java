@@ -44,7 +44,7 @@ class DoorbellIT {
         region.forEach((key, value) -> settings.put("hawser.regions.vm." + key, value));
         TestBroker broker = TestBroker.start(stateDir, mode, settings);
         if (!mode.equals("silent")) {
-            TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+            TestBroker.await("a worker", () -> broker.broker().pools().state().ready() > 0);
         }
         return broker;
     }
@@ -133,7 +133,7 @@ class DoorbellIT {
                     assertNotEquals(epoch, second.header().epoch());
                     assertEquals(0, second.region().get(ValueLayout.JAVA_LONG, heap),
                         "the memory must hold no data of the last machine");
-                    TestBroker.await("another worker", () -> broker.broker().pool().ready() > 0);
+                    TestBroker.await("another worker", () -> broker.broker().pools().state().ready() > 0);
                     second.claim(RegionLayout.KIND_MACHINE);
                     fresh.doorbells().getFirst().signal();
                     second.awaitHostState(RegionLayout.HOST_SERVING);
@@ -177,7 +177,7 @@ class DoorbellIT {
             try (TestRegionGuest guest = device.guest(2)) {
                 guest.claim(RegionLayout.KIND_MACHINE);
                 guest.awaitHostState(RegionLayout.HOST_SERVING);
-                assertTrue(broker.broker().answers());
+                assertTrue(broker.answers());
             } finally {
                 ringer.interrupt();
                 ringer.join();

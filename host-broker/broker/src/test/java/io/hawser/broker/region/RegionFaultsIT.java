@@ -51,7 +51,7 @@ class RegionFaultsIT {
     private TestBroker start(String mode, Map<String, String> settings) {
         TestBroker broker = TestBroker.start(stateDir, mode, settings);
         if (!mode.equals("silent")) {
-            TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+            TestBroker.await("a worker", () -> broker.broker().pools().state().ready() > 0);
         }
         return broker;
     }
@@ -105,9 +105,9 @@ class RegionFaultsIT {
     void shouldShowAWorkerAsAssignedBeforeItsGuestIsServed() throws Exception {
         try (TestBroker broker = TestBroker.start(stateDir, "normal", TestRegions.settings("r", FILE, SMALL,
             Map.of("hawser.worker.pool-size", "0")))) {
-            TestBroker.await("the report of the GPU", () -> !broker.broker().pool().devices().isEmpty());
+            TestBroker.await("the report of the GPU", () -> !broker.broker().pools().state().devices().isEmpty());
             CompletableFuture<PoolState> seen = new CompletableFuture<>();
-            broker.whenSessionStarts(() -> seen.complete(broker.broker().pool()));
+            broker.whenSessionStarts(() -> seen.complete(broker.broker().pools().state()));
             try (TestRegionGuest guest = claim(FILE, 0)) {
                 PoolState pool = TestBroker.done(seen);
                 assertEquals(1, pool.assigned());
@@ -121,12 +121,24 @@ class RegionFaultsIT {
     void shouldSayWhyNoWorkerCanBeHad() throws Exception {
         try (TestBroker broker = TestBroker.start(stateDir, "crash", TestRegions.settings("r", FILE, SMALL,
             Map.of("hawser.worker.min-back-off", "60s")))) {
-            TestBroker.await("a failure", () -> broker.broker().pool().failures() >= 1);
+            TestBroker.await("a failure", () -> broker.broker().pools().state().failures() >= 1);
             try (TestRegionGuest guest = claim(FILE, 1)) {
                 guest.awaitHostState(RegionLayout.HOST_REFUSED);
                 assertEquals(Refusal.CAPACITY.code(), guest.refusalCode());
                 assertTrue(guest.reason().contains("no worker can be started"), guest.reason());
             }
+        }
+    }
+
+    @Test
+    void shouldRefuseAGuestThatThreeWorkersCannotReceive() throws Exception {
+        Map<String, String> settings = new HashMap<>(TestRegions.settings("r", FILE, SMALL, Map.of()));
+        settings.put("hawser.sessions.end-timeout", "200ms");
+        try (TestBroker broker = start("unreachable", settings); TestRegionGuest guest = claim(FILE, 2)) {
+            guest.awaitHostState(RegionLayout.HOST_REFUSED);
+            assertEquals(Refusal.INTERNAL.code(), guest.refusalCode());
+            assertEquals("no worker took the session: tried=3", guest.reason());
+            TestBroker.await("the end of the session", () -> broker.broker().sessions().list().isEmpty());
         }
     }
 
@@ -176,7 +188,7 @@ class RegionFaultsIT {
         try (TestBroker broker = start("normal", TestRegions.settings("r", FILE, SMALL, Map.of()))) {
             cut(FILE, 0);
             TestBroker.await("the end of the region", () -> view(broker, "r").state() == RegionView.State.FAILED);
-            assertTrue(broker.broker().answers());
+            assertTrue(broker.answers());
         }
     }
 
@@ -203,7 +215,7 @@ class RegionFaultsIT {
                 for (Thread thread : hostile) {
                     thread.join();
                 }
-                assertTrue(broker.broker().answers());
+                assertTrue(broker.answers());
                 assertEquals(RegionView.State.SERVING, view(broker, "r").state());
                 for (int slot = 0; slot < 4; slot++) {
                     try (TestRegionGuest each = new TestRegionGuest(FILE, slot, guest.header())) {
@@ -309,7 +321,7 @@ class RegionFaultsIT {
     private void assertStartFails(String what, Map<String, String> region, String reason) {
         StartException failure = assertThrows(StartException.class, () -> Broker.start(TestBroker.config(
             stateDir.resolve("failing"), "silent", TestRegions.settings("r", FILE, region, Map.of())), System.getenv(),
-            Broker.Listener.NONE, 0), what);
+            TestBroker.NO_LISTENER, 0), what);
         assertTrue(failure.getMessage().contains(reason), failure.getMessage());
     }
 }

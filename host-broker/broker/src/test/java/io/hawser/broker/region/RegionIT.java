@@ -44,7 +44,7 @@ class RegionIT {
         broker = TestBroker.start(stateDir, "normal", TestRegions.settings("r", FILE, Map.of("size", "16M", "slots",
             "4", "guest-timeout", "3s", "vgpu", "two"), Map.of("hawser.vgpus.two.max-sessions", "2",
             "hawser.vgpus.two.memory-bytes", "4096")));
-        TestBroker.await("a worker", () -> broker.broker().pool().ready() > 0);
+        TestBroker.await("a worker", () -> broker.broker().pools().state().ready() > 0);
     }
 
     @AfterAll
@@ -297,7 +297,7 @@ class RegionIT {
             guest.unlock();
             awaitFree(guest);
         }
-        assertEquals(0, broker.broker().pool().failures(),
+        assertEquals(0, broker.broker().pools().state().failures(),
             "the death of a worker in a session must not count as a failed start");
     }
 }

@@ -10,6 +10,7 @@ import io.hawser.broker.model.SessionState;
 import io.hawser.broker.model.SessionView;
 import io.hawser.broker.pool.FakeWorker;
 import io.hawser.broker.view.VgpuInfo;
+import io.hawser.broker.view.VgpuInventory;
 import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
@@ -65,8 +66,8 @@ class StartOrderIT {
         broker = TestBroker.start(stateDir, FakeWorker.GATED + permits, TestRegions.settings("r", FILE,
             Map.of("size", "16M", "slots", "4", "vgpu", "attacker"), all));
         permit();
-        TestBroker.await("the report of the GPU", () -> !broker.broker().pool().devices().isEmpty());
-        TestBroker.await("the end of the first worker", () -> broker.broker().pool().ready() == 0);
+        TestBroker.await("the report of the GPU", () -> !broker.broker().pools().state().devices().isEmpty());
+        TestBroker.await("the end of the first worker", () -> broker.broker().pools().state().ready() == 0);
     }
 
     /** Lets one worker become ready. */
@@ -92,7 +93,7 @@ class StartOrderIT {
     }
 
     private void awaitWaiting(String vgpu, int count) {
-        TestBroker.await(count + " starts of " + vgpu, () -> broker.broker().pool().waiting()
+        TestBroker.await(count + " starts of " + vgpu, () -> broker.broker().pools().state().waiting()
             .getOrDefault(vgpu, 0) == count);
     }
 
@@ -122,7 +123,7 @@ class StartOrderIT {
         assertEquals(List.of("attacker"), runningAfterAnotherPermit(), "the attacker came first");
         assertEquals(List.of("attacker", "other"), runningAfterAnotherPermit(), "the vGPUs must take turns");
         assertEquals(RecordLayout.CONTROL_WELCOME, last.receive().opcode());
-        assertEquals(Map.of("attacker", 3), broker.broker().pool().waiting());
+        assertEquals(Map.of("attacker", 3), broker.broker().pools().state().waiting());
     }
 
     @Test
@@ -161,8 +162,9 @@ class StartOrderIT {
         TestGuest first = overTcp("attacker");
         overTcp("attacker");
         awaitWaiting("attacker", 2);
-        VgpuInfo shown = VgpuInfo.list(broker.broker()).stream().filter(v -> v.name().equals("attacker")).findFirst()
-            .orElseThrow();
+        VgpuInventory vgpus = new VgpuInventory(broker.broker().vgpus(), broker.broker().pools(),
+            broker.broker().ledgers());
+        VgpuInfo shown = vgpus.list().stream().filter(v -> v.name().equals("attacker")).findFirst().orElseThrow();
         assertEquals(2, shown.startsWaiting());
         first.close();
         awaitWaiting("attacker", 1);
@@ -184,7 +186,7 @@ class StartOrderIT {
         assertTrue(claim.reason().contains("must be at most 2: vgpu=attacker"), claim.reason());
         overTcp("other");
         awaitWaiting("other", 1);
-        assertEquals(Map.of("attacker", 2, "other", 1), broker.broker().pool().waiting());
+        assertEquals(Map.of("attacker", 2, "other", 1), broker.broker().pools().state().waiting());
     }
 
     @Test
@@ -200,7 +202,7 @@ class StartOrderIT {
         assertTrue(reason.contains("the broker's sessions are all in use, and most of those that wait for a worker are "
             + "this vGPU's: max=3 vgpu=attacker waiting=3"), reason);
         awaitWaiting("other", 1);
-        assertEquals(Map.of("attacker", 2, "other", 1), broker.broker().pool().waiting());
+        assertEquals(Map.of("attacker", 2, "other", 1), broker.broker().pools().state().waiting());
         String own = overTcp("other").receive().refusedMessage();
         assertTrue(own.contains("the broker's sessions are all in use: max=3"), own);
     }

@@ -12,11 +12,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.RunningBroker;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.access.Passwords;
 import io.hawser.broker.access.Role;
 import io.hawser.broker.access.UsersFile;
+import io.hawser.broker.app.RunningBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.web.WebDoor;
 import io.quarkus.test.common.QuarkusTestResource;
@@ -55,7 +55,7 @@ class AccessIT {
 
     @BeforeEach
     void awaitGpu() {
-        TestBroker.await("the report of the GPU", () -> !running.broker().vgpus().gpus().isEmpty());
+        TestBroker.await("the report of the GPU", () -> !running.parts().vgpus().gpus().isEmpty());
     }
 
     @BeforeEach

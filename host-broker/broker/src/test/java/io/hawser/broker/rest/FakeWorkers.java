@@ -19,8 +19,8 @@ public class FakeWorkers implements QuarkusTestResourceLifecycleManager {
     }
 
     /** Waits for a ready worker and for the end of other tests' guests. */
-    public static void awaitIdle(Broker broker) {
-        TestBroker.await("a ready worker, and the end of all sessions", () -> broker.pool().ready() > 0
+    public static void awaitIdle(Broker.Parts broker) {
+        TestBroker.await("a ready worker, and the end of all sessions", () -> broker.pools().state().ready() > 0
             && broker.sessions().list().isEmpty());
     }
 

@@ -16,8 +16,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.dataformat.yaml.YAMLMapper;
-import io.hawser.broker.RunningBroker;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.app.RunningBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.cuda.generated.Description;
@@ -44,7 +44,7 @@ class RestIT {
 
     @BeforeEach
     void awaitWorker() {
-        FakeWorkers.awaitIdle(running.broker());
+        FakeWorkers.awaitIdle(running.parts());
     }
 
     private RequestSpecification admin() throws IOException {
@@ -52,7 +52,7 @@ class RestIT {
     }
 
     private TestGuest guest() throws IOException {
-        TestGuest guest = new TestGuest(running.broker().guestEndpoint());
+        TestGuest guest = new TestGuest(running.parts().door().endpoint());
         guest.handshake("default", TestGuest.secret(config.stateDir()), Description.HASH);
         guest.receive();
         return guest;
@@ -71,13 +71,13 @@ class RestIT {
     @Test
     void shouldTellOfTheBrokerAndItsGpus() throws IOException {
         admin().get("/api/v1/broker").then().statusCode(200).body("guestEndpoint",
-            equalTo(running.broker().guestEndpoint())).body("httpEndpoint", startsWith("http://127.0.0.1:"))
+            equalTo(running.parts().door().endpoint())).body("httpEndpoint", startsWith("http://127.0.0.1:"))
             .body("backend", equalTo("fake")).body("pool.size", equalTo(1)).body("pool.ready", equalTo(1));
         admin().get("/api/v1/gpus").then().statusCode(200).body("", hasSize(1)).body("[0].name", equalTo("Fake GPU"))
             .body("[0].totalBytes", equalTo(1073741824)).body("[0].health", equalTo("ok"))
             .body("[0].index", equalTo(0));
         TestBroker.await("the GPU's reading",
-            () -> running.broker().gpuMonitor().reading("u-1").memoryUsedBytes() != null);
+            () -> running.parts().gpuMonitor().reading("u-1").memoryUsedBytes() != null);
         admin().get("/api/v1/gpus").then().body("[0].memoryUsedBytes", equalTo(0))
             .body("[0].utilizationPercent", equalTo(0)).body("[0]", hasKey("powerWatts"))
             .body("[0].powerWatts", nullValue());
@@ -92,7 +92,7 @@ class RestIT {
                 .body("[0].program", equalTo("vector?add")).body("[0].workerPid", greaterThan(0))
                 .extract().path("[0].id");
             TestBroker.await("the session's statistics",
-                () -> running.broker().sessions().find(id).orElseThrow().statistics()
+                () -> running.parts().sessions().find(id).orElseThrow().statistics()
                 .calls() > 0);
             admin().get("/api/v1/sessions/" + id).then().statusCode(200).body("statistics.calls", equalTo(10));
             admin().delete("/api/v1/sessions/" + id).then().statusCode(204);
@@ -113,7 +113,7 @@ class RestIT {
             .body(containsString("hawser_session_start_seconds_bucket"))
             .body(containsString("hawser_refused_connections_total{carrier=\"tcp\",reason=\"token\"} "))
             .body(containsString("hawser_device_memory_bytes{kind=\"total\"} 1.073741824E9"));
-        assertTrue(running.broker().sessions().totals().calls() >= 10, "the totals must include the ended session");
+        assertTrue(running.parts().sessions().totals().calls() >= 10, "the totals must include the ended session");
     }
 
     @Test
@@ -215,7 +215,7 @@ class RestIT {
         } catch (IOException e) {
             throw new AssertionError(e);
         }
-        assertEquals(running.broker().guestEndpoint(), endpoints.get("guest").asText());
+        assertEquals(running.parts().door().endpoint(), endpoints.get("guest").asText());
         given().baseUri(endpoints.get("http").asText()).get("/q/health/live").then().statusCode(200);
     }
 }

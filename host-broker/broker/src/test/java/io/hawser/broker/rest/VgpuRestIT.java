@@ -12,8 +12,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.RunningBroker;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.app.RunningBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.cuda.generated.Description;
@@ -42,7 +42,7 @@ class VgpuRestIT {
 
     @BeforeEach
     void awaitGpu() {
-        TestBroker.await("the GPU", () -> !running.broker().vgpus().gpus().isEmpty());
+        TestBroker.await("the GPU", () -> !running.parts().vgpus().gpus().isEmpty());
     }
 
     private RequestSpecification admin() throws IOException {
@@ -56,7 +56,7 @@ class VgpuRestIT {
 
     private TestGuest guest(String token) throws IOException {
         String[] parts = token.split("\\.", 2);
-        TestGuest guest = new TestGuest(running.broker().guestEndpoint());
+        TestGuest guest = new TestGuest(running.parts().door().endpoint());
         guest.handshake(parts[0], parts[1], Description.HASH);
         return guest;
     }

@@ -2,12 +2,13 @@ package io.hawser.broker.stream;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-import io.hawser.broker.RunningBroker;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.app.RunningBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.events.Event;
 import io.hawser.broker.history.HistoryLoad;
 import io.hawser.broker.rest.FakeWorkers;
+import io.hawser.broker.rest.HttpEndpoint;
 import io.quarkus.test.common.QuarkusTestResource;
 import io.quarkus.test.junit.QuarkusTest;
 import io.quarkus.test.junit.QuarkusTestProfile;
@@ -53,6 +54,8 @@ class StreamBenchmark {
     @Inject
     RunningBroker running;
     @Inject
+    HttpEndpoint http;
+    @Inject
     BrokerConfig config;
     @Inject
     Watch watch;
@@ -61,7 +64,7 @@ class StreamBenchmark {
 
     @Test
     void measure() throws Exception {
-        TestBroker.await("a worker", () -> running.broker().pool().ready() > 0);
+        TestBroker.await("a worker", () -> running.parts().pools().state().ready() > 0);
         System.out.printf("vGPUs %d, sessions %d (all busy)%n", SimulatedPictures.VGPUS, SimulatedPictures.SESSIONS);
         cpu(0);
         for (int clients : new int[] {0, 1, 16, 60}) {
@@ -69,7 +72,7 @@ class StreamBenchmark {
             try {
                 for (int i = 0; i < clients; i++) {
                     watchers.add(new ProcessBuilder("curl", "-sN", "-H", "Authorization: Bearer " + token(),
-                        running.httpEndpoint() + "/api/v1/stream").redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                        http.url() + "/api/v1/stream").redirectOutput(ProcessBuilder.Redirect.DISCARD)
                         .start());
                 }
                 TestBroker.await("the connected clients", () -> watch.clients() == clients);
@@ -111,7 +114,7 @@ class StreamBenchmark {
 
     /** Measures the time from an event to its arrival at a client, and the size of pictures and changes. */
     private void latency() throws Exception {
-        HttpURLConnection connection = (HttpURLConnection) URI.create(running.httpEndpoint() + "/api/v1/stream")
+        HttpURLConnection connection = (HttpURLConnection) URI.create(http.url() + "/api/v1/stream")
             .toURL().openConnection();
         connection.setRequestProperty("Authorization", "Bearer " + token());
         assertEquals(200, connection.getResponseCode());

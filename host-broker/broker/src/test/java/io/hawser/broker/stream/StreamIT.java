@@ -10,11 +10,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import io.hawser.broker.RunningBroker;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.app.RunningBroker;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.rest.FakeWorkers;
+import io.hawser.broker.rest.HttpEndpoint;
 import io.hawser.cuda.generated.Description;
 import io.quarkus.test.common.QuarkusTestResource;
 import io.quarkus.test.junit.QuarkusTest;
@@ -45,6 +46,8 @@ class StreamIT {
     @Inject
     RunningBroker running;
     @Inject
+    HttpEndpoint http;
+    @Inject
     BrokerConfig config;
     @Inject
     Watch watch;
@@ -56,7 +59,7 @@ class StreamIT {
         private final List<JsonNode> seen = new ArrayList<>();
 
         Watcher() throws IOException {
-            connection = (HttpURLConnection) URI.create(running.httpEndpoint() + "/api/v1/stream").toURL()
+            connection = (HttpURLConnection) URI.create(http.url() + "/api/v1/stream").toURL()
                 .openConnection();
             connection.setRequestProperty("Authorization", "Bearer " + adminToken());
             connection.setReadTimeout(LIMIT_MS);
@@ -111,7 +114,7 @@ class StreamIT {
 
     @BeforeEach
     void awaitWorker() {
-        FakeWorkers.awaitIdle(running.broker());
+        FakeWorkers.awaitIdle(running.parts());
     }
 
     private String adminToken() throws IOException {
@@ -123,7 +126,7 @@ class StreamIT {
     }
 
     private TestGuest guest() throws IOException {
-        TestGuest guest = new TestGuest(running.broker().guestEndpoint());
+        TestGuest guest = new TestGuest(running.parts().door().endpoint());
         guest.handshake("default", TestGuest.secret(config.stateDir()), Description.HASH);
         guest.receive();
         return guest;
@@ -135,7 +138,7 @@ class StreamIT {
             JsonNode picture = watcher.next();
             assertEquals("picture", picture.get("is").asText());
             assertEquals("Fake GPU", picture.get("of").get("gpus").get(0).get("name").asText());
-            assertEquals(running.broker().guestEndpoint(), picture.at("/of/broker/guestEndpoint").asText());
+            assertEquals(running.parts().door().endpoint(), picture.at("/of/broker/guestEndpoint").asText());
             long id;
             try (TestGuest guest = guest()) {
                 JsonNode event = watcher.any("event", e -> e.get("text").asText().contains("started: vector?add"));
@@ -155,7 +158,7 @@ class StreamIT {
 
     @Test
     void shouldTellWhyGuestsWereRefused() throws Exception {
-        try (TestGuest guest = new TestGuest(running.broker().guestEndpoint())) {
+        try (TestGuest guest = new TestGuest(running.parts().door().endpoint())) {
             guest.challenge("nobody", Description.HASH);
             guest.send(TestGuest.proof(new byte[32]));
             guest.receive();
@@ -171,9 +174,9 @@ class StreamIT {
     @Test
     void shouldKeepHistory() throws Exception {
         try (TestGuest guest = guest()) {
-            TestBroker.await("statistics", () -> running.broker().sessions().totals().calls() >= 10);
-            for (String of : new String[] {"", "&vgpu=default", "&gpu=" + running.broker().pool().devices().getFirst()
-                .uuid()}) {
+            TestBroker.await("statistics", () -> running.parts().sessions().totals().calls() >= 10);
+            for (String of : new String[] {"", "&vgpu=default", "&gpu="
+                + running.parts().pools().state().devices().getFirst().uuid()}) {
                 TestBroker.await("a point with a session" + of, () -> {
                     try {
                         return admin().get("/api/v1/history?seconds=600" + of).then().statusCode(200)
@@ -204,7 +207,7 @@ class StreamIT {
     void shouldEndWithTheLoginOfWhoWatches() throws Exception {
         String cookie = given().contentType("application/json").body(JSON.createObjectNode().put("token", adminToken())
             .toString()).post("/api/v1/login").then().statusCode(200).extract().cookie("hawser_session");
-        HttpURLConnection connection = (HttpURLConnection) URI.create(running.httpEndpoint() + "/api/v1/stream")
+        HttpURLConnection connection = (HttpURLConnection) URI.create(http.url() + "/api/v1/stream")
             .toURL().openConnection();
         connection.setRequestProperty("Cookie", "hawser_session=" + cookie);
         connection.setReadTimeout(LIMIT_MS);

@@ -1,4 +1,4 @@
-package io.hawser.broker;
+package io.hawser.broker.store;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import io.hawser.broker.machine.PrivateFile;
@@ -19,7 +19,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
 
 /** The broker's folder, locked while this is open: two brokers would overwrite each other's files. */
-final class StateDir implements AutoCloseable {
+public final class StateDir implements AutoCloseable {
     private static final int MAX_PID_CHARACTERS = 20;
 
     private final Path path;
@@ -35,7 +35,7 @@ final class StateDir implements AutoCloseable {
      *
      * @throws StartException when it is unusable, another user can change it, or another broker uses it.
      */
-    static StateDir open(Path path) {
+    public static StateDir open(Path path) {
         Path absolute = path.toAbsolutePath();
         FileChannel file = null;
         try {
@@ -91,12 +91,12 @@ final class StateDir implements AutoCloseable {
     }
 
     /** The path of a file in the folder. */
-    Path resolve(String name) {
+    public Path resolve(String name) {
         return path.resolve(name);
     }
 
     /** Writes the broker's addresses; readers see the old file or the new. */
-    void writeEndpoints(String guest, String guestTls, String http) throws IOException {
+    public void writeEndpoints(String guest, String guestTls, String http) throws IOException {
         PrivateFile.write(resolve("endpoints.json"), JsonNodeFactory.instance.objectNode().put("guest", guest)
             .put("guestTls", guestTls).put("http", http) + "\n");
     }

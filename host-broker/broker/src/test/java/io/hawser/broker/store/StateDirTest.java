@@ -1,4 +1,4 @@
-package io.hawser.broker;
+package io.hawser.broker.store;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;

@@ -1,0 +1,42 @@
+package io.hawser.broker.view;
+
+import io.hawser.broker.ledger.Ledgers;
+import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.pool.WorkerPools;
+import io.hawser.broker.vgpu.VgpuTable;
+import jakarta.inject.Inject;
+import jakarta.inject.Singleton;
+import java.util.List;
+import java.util.Map;
+
+/** The vGPUs with the figures of their sessions, from snapshots. Any thread. */
+@Singleton
+public final class VgpuInventory {
+    private final VgpuTable vgpus;
+    private final WorkerPools pools;
+    private final Ledgers ledgers;
+
+    /** Reads these parts of the broker. */
+    @Inject
+    public VgpuInventory(VgpuTable vgpus, WorkerPools pools, Ledgers ledgers) {
+        this.vgpus = vgpus;
+        this.pools = pools;
+        this.ledgers = ledgers;
+    }
+
+    /** The vGPUs by name. */
+    public List<VgpuInfo> list() {
+        Map<String, Integer> waiting = pools.state().waiting();
+        return vgpus.list().stream().map(view -> info(view, waiting)).toList();
+    }
+
+    /** A vGPU with its figures. */
+    public VgpuInfo info(VgpuView view) {
+        return info(view, pools.state().waiting());
+    }
+
+    private VgpuInfo info(VgpuView view, Map<String, Integer> waiting) {
+        String name = view.vgpu().name();
+        return VgpuInfo.of(view, waiting.getOrDefault(name, 0), ledgers.usedBytes(name));
+    }
+}
