@@ -19,7 +19,8 @@ record Box(long start, long widthBytes, long rows, long slices, long pitch, long
     /** Rows of one copy. Each can become an operation in a stream; stops a guest that asks for 2^64 of them. */
     static final long MAX_ROWS = 1L << 22;
 
-    private static final long MAX_EXTENT = (1L << 48) - 1; // more than any device has; the products below cannot overflow
+    // More than any device has; the products below cannot overflow.
+    private static final long MAX_EXTENT = (1L << 48) - 1;
 
     /** Copies a run of bytes that is contiguous on both sides. */
     @FunctionalInterface
