@@ -35,6 +35,10 @@ final class JavaForeignEmitter {
                  */""", "class " + library.javaName() + "Foreign implements " + library.javaName() + "Driver");
         out.open("private static MemorySegment orNull(MemorySegment segment)");
         out.line("return segment == null ? MemorySegment.NULL : segment;").close().line();
+        if (functions.stream().flatMap(f -> f.params().stream()).anyMatch(JavaForeignEmitter::isText)) {
+            out.open("private static MemorySegment orNull(String text, Arena arena)");
+            out.line("return text == null ? MemorySegment.NULL : arena.allocateFrom(text);").close().line();
+        }
         for (ApiFunction function : functions) {
             boolean texts = function.params().stream().anyMatch(JavaForeignEmitter::isText);
             out.line("@Override");
@@ -99,9 +103,7 @@ final class JavaForeignEmitter {
     private static String driverArgument(Param param) {
         return switch (JavaDriverEmitter.driverType(param)) {
             case "MemorySegment" -> "orNull(" + param.name() + ")";
-            // The cast gives invokeExact the type; without it the argument's type is Object.
-            case "String" -> String.format("(MemorySegment) (%1$s == null ? MemorySegment.NULL : "
-                    + "arena.allocateFrom(%1$s))", param.name());
+            case "String" -> "orNull(" + param.name() + ", arena)";
             default -> param.name();
         };
     }
