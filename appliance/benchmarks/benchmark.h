@@ -8,12 +8,12 @@
 
 /* The command line: the numbers for all parts. */
 typedef struct benchmark_options {
-    double budget_s;     /* for each measurement that repeats its subject */
-    double warm_up_s;    /* before the first measurement of a process */
-    size_t max_bytes;    /* of the longest copy */
-    int small_copies;    /* of 8 bytes, each way */
-    int scale;           /* percent of the application loops' full number of steps */
-    bool light;          /* smaller matrices and fewer bodies, for a software GPU */
+    double budget_s;  /* for each measurement that repeats its subject */
+    double warm_up_s; /* before the first measurement of a process */
+    size_t max_bytes; /* of the longest copy */
+    int small_copies; /* of 8 bytes, each way */
+    int scale;        /* percent of the application loops' full number of steps */
+    bool light;       /* smaller matrices and fewer bodies, for a software GPU */
 } benchmark_options_t;
 
 /* Changes the order of the values. */

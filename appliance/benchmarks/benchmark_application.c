@@ -21,8 +21,9 @@ static matrices_t matrices_make(int size) {
     size_t count = (size_t) size * (size_t) size;
     float *values = check_memory(count * sizeof(float));
     uint32_t random = 1;
-    matrices_t m = {.multiply = benchmark_function(IMAGE_MATRIX, "matrix_mul"), .blend = benchmark_function(IMAGE, "blend"),
-            .size = size};
+    matrices_t m = {.multiply = benchmark_function(IMAGE_MATRIX, "matrix_mul"),
+                    .blend = benchmark_function(IMAGE, "blend"),
+                    .size = size};
     for (size_t i = 0; i < count; i++) {
         values[i] = check_random_float(&random) / (float) size;
     }
@@ -78,7 +79,8 @@ static void matrices(const benchmark_options_t *options, const char *name, int s
  * Bodies that attract each other: each step has two kernels and an event, and each tenth step copies one body to the
  * host.
  */
-static double bodies_run(CUfunction forces, CUfunction move, CUdeviceptr memory[3], int count, int steps, CUevent event) {
+static double bodies_run(CUfunction forces, CUfunction move, CUdeviceptr memory[3], int count, int steps,
+                         CUevent event) {
     float body[4], step_s = 0.001f;
     double start = check_seconds();
     for (int step = 0; step < steps; step++) {

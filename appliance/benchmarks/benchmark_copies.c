@@ -29,8 +29,8 @@ static void print_rate(const char *part, const char *what, size_t bytes, double 
     benchmark_figure(part, name, "GB/s", (double) bytes / 1e9 / benchmark_median(seconds, rounds));
 }
 
-static void measure_copies(const benchmark_options_t *options, const char *what, double (*copy)(CUdeviceptr, void *, size_t),
-        CUdeviceptr device, void *host, size_t bytes) {
+static void measure_copies(const benchmark_options_t *options, const char *what,
+                           double (*copy)(CUdeviceptr, void *, size_t), CUdeviceptr device, void *host, size_t bytes) {
     static double seconds[MOST_ROUNDS];
     /* A fifth of the time warms up, because a worker runs different code for long and short copies. */
     double end = check_seconds() + options->budget_s / 5;
@@ -99,7 +99,7 @@ void benchmark_limits(const benchmark_options_t *options) {
         for (int kind = 0; kind < 3; kind++) {
             int rounds = -2; /* these warm up */
             for (double end = check_seconds() + options->budget_s;
-                    rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end); rounds++) {
+                 rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end); rounds++) {
                 double start = check_seconds(), took;
                 if (kind == 0) {
                     plain_socket_exchange(&plain, here, SIZES[i], 32);
@@ -111,7 +111,11 @@ void benchmark_limits(const benchmark_options_t *options) {
                 took = check_seconds() - start;
                 seconds[rounds < 0 ? 0 : rounds] = took;
             }
-            print_rate("limits", kind == 0 ? "socket_in" : kind == 1 ? "socket_out" : "memory", SIZES[i], seconds, rounds);
+            print_rate("limits",
+                       kind == 0       ? "socket_in"
+                           : kind == 1 ? "socket_out"
+                                       : "memory",
+                       SIZES[i], seconds, rounds);
         }
     }
     plain_socket_close(&plain);

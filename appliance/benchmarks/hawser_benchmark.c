@@ -37,7 +37,8 @@ void benchmark_figure(const char *part, const char *what, const char *unit, doub
 }
 
 void benchmark_figure_with_mean(const char *part, const char *what, const char *unit, double median, double mean) {
-    printf("{\"name\": \"%s.%s\", \"unit\": \"%s\", \"value\": %.6g, \"mean\": %.6g}\n", part, what, unit, median, mean);
+    printf("{\"name\": \"%s.%s\", \"unit\": \"%s\", \"value\": %.6g, \"mean\": %.6g}\n", part, what, unit, median,
+           mean);
     fflush(stdout);
 }
 
@@ -68,8 +69,10 @@ static void device(void) {
     CU_OK(cuDriverGetVersion(&version));
     CU_OK(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
     CU_OK(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
-    printf("{\"name\": \"device\", \"device\": \"%s\", \"devices\": %d, \"memoryMiB\": %zu, \"cudaVersion\": \"%d.%d\", "
-           "\"computeCapability\": \"%d.%d\"}\n", name, devices, bytes >> 20, version / 1000, version % 1000 / 10, major, minor);
+    printf(
+        "{\"name\": \"device\", \"device\": \"%s\", \"devices\": %d, \"memoryMiB\": %zu, \"cudaVersion\": \"%d.%d\", "
+        "\"computeCapability\": \"%d.%d\"}\n",
+        name, devices, bytes >> 20, version / 1000, version % 1000 / 10, major, minor);
     fflush(stdout);
 }
 
@@ -88,7 +91,7 @@ static void start(void) {
 /* The calls whose latency is measured. */
 enum { SYNCHRONIZE, COPY_IN, COPY_IN_SYNCHRONIZE, COPY_OUT, LAUNCH_SYNCHRONIZE, CALLS };
 static const char *const CALL_NAMES[CALLS] = {"synchronize", "copy64_in", "copy64_in_synchronize", "copy64_out",
-        "launch_synchronize"};
+                                              "launch_synchronize"};
 
 static void call(int which, CUfunction function, CUdeviceptr memory) {
     static char bytes[64];
@@ -156,7 +159,7 @@ static void latencies(const benchmark_options_t *options, CUfunction function, C
     }
     for (int which = 0; which < CALLS; which++) {
         benchmark_figure_with_mean("calls", CALL_NAMES[which], "us", benchmark_median(seconds[which], rounds) * 1e6,
-                sums[which] / rounds * 1e6);
+                                   sums[which] / rounds * 1e6);
     }
 }
 
@@ -198,7 +201,8 @@ static void asynchronous(const benchmark_options_t *options, CUfunction function
      * measured.
      */
     int bursts = 0;
-    for (double end = check_seconds() + options->budget_s; bursts < BURSTS && (bursts < 50 || check_seconds() < end); bursts++) {
+    for (double end = check_seconds() + options->budget_s; bursts < BURSTS && (bursts < 50 || check_seconds() < end);
+         bursts++) {
         double begin = check_seconds();
         for (int k = 0; k < BURST; k++) {
             benchmark_launch(function, stream);
@@ -217,7 +221,8 @@ static void allocations(const benchmark_options_t *options) {
     static double seconds[ROUNDS];
     double sum = 0;
     int rounds = -20; /* these warm up */
-    for (double end = check_seconds() + options->budget_s; rounds < ROUNDS && (rounds < 20 || check_seconds() < end); rounds++) {
+    for (double end = check_seconds() + options->budget_s; rounds < ROUNDS && (rounds < 20 || check_seconds() < end);
+         rounds++) {
         CUdeviceptr memory;
         double begin = check_seconds();
         CU_OK(cuMemAlloc(&memory, 1 << 20));
@@ -227,7 +232,8 @@ static void allocations(const benchmark_options_t *options) {
             sum += seconds[rounds];
         }
     }
-    benchmark_figure_with_mean("calls", "malloc_free", "us", benchmark_median(seconds, rounds) * 1e6, sum / rounds * 1e6);
+    benchmark_figure_with_mean("calls", "malloc_free", "us", benchmark_median(seconds, rounds) * 1e6,
+                               sum / rounds * 1e6);
 }
 
 /* The work done in a given time, for slow machines, on which single timings mean little. */
@@ -272,13 +278,14 @@ static bool wanted(int argc, char **argv, const char *part) {
 int main(int argc, char **argv) {
     check_begin(argc, argv);
     benchmark_options_t options = {.budget_s = (double) check_option("--budget", 250) / 1e3,
-            .warm_up_s = (double) check_option("--warm-up", 1500) / 1e3,
-            .max_bytes = (size_t) check_option("--max", 256) << 20,
-            .small_copies = (int) check_option("--small", 100000),
-            .scale = (int) check_option("--scale", 100),
-            .light = check_option("--light", 0) != 0};
+                                   .warm_up_s = (double) check_option("--warm-up", 1500) / 1e3,
+                                   .max_bytes = (size_t) check_option("--max", 256) << 20,
+                                   .small_copies = (int) check_option("--small", 100000),
+                                   .scale = (int) check_option("--scale", 100),
+                                   .light = check_option("--light", 0) != 0};
     if (argc < 2 || options.scale < 1 || options.small_copies < 1 || options.max_bytes == 0) {
-        fprintf(stderr, "usage: hawser_benchmark device|start|calls|copies|small|applications|tenant|rates|limits...\n");
+        fprintf(stderr,
+                "usage: hawser_benchmark device|start|calls|copies|small|applications|tenant|rates|limits...\n");
         return 2;
     }
     if (wanted(argc, argv, "limits")) {

@@ -83,7 +83,7 @@ plain_socket_t plain_socket_open(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(address);
     if (listener < 0 || bind(listener, (struct sockaddr *) &address, length) != 0 || listen(listener, 1) != 0
-            || getsockname(listener, (struct sockaddr *) &address, &length) != 0) {
+        || getsockname(listener, (struct sockaddr *) &address, &length) != 0) {
         check_fail("a listening socket, expected one, got %s", strerror(errno));
     }
     pid_t child = fork();
@@ -108,7 +108,7 @@ plain_socket_t plain_socket_open(void) {
 void plain_socket_exchange(const plain_socket_t *plain, void *buffer, size_t out, size_t in) {
     exchange_t exchange = {out, in, {0, 0}};
     int failed = send_all(plain->fd, &exchange, sizeof(exchange), MSG_MORE) != 0
-            || send_all(plain->fd, buffer, out, 0) != 0 || receive_all(plain->fd, buffer, in) != 0;
+        || send_all(plain->fd, buffer, out, 0) != 0 || receive_all(plain->fd, buffer, in) != 0;
     if (failed) {
         check_fail("an exchange over the plain socket, expected success, got %s", strerror(errno));
     }

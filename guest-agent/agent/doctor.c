@@ -75,7 +75,7 @@ static void check_vgpu(void) {
         }
         if (found || config.carrier == HWS_CARRIER_SHM || config.missing[0] != '\0') {
             (config.carrier == HWS_CARRIER_SHM || config.missing[0] != '\0') ? FAIL("shared memory: %s", error)
-                                                                           : WARN("shared memory: %s", error);
+                                                                             : WARN("shared memory: %s", error);
         } else {
             NOTE("shared memory: %s", error);
         }
@@ -94,9 +94,9 @@ static void check_vgpu(void) {
 }
 
 /* NVIDIA's libraries that contain a runtime of their own and therefore cannot run in a guest. */
-static const char *const closed[] = {"libcublas", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse",
-                                     "libnccl", "libnvidia-ml", "libcupti", "libnpp", "libnvjpeg", "libcufile",
-                                     "libcusparseLt", "libcudadevrt"};
+static const char *const closed[] = {"libcublas",   "libcudnn",  "libcufft",      "libcurand",   "libcusolver",
+                                     "libcusparse", "libnccl",   "libnvidia-ml",  "libcupti",    "libnpp",
+                                     "libnvjpeg",   "libcufile", "libcusparseLt", "libcudadevrt"};
 
 static bool is_closed(const char *name) {
     for (size_t i = 0; i < sizeof closed / sizeof *closed; i++) {
@@ -119,8 +119,8 @@ static bool check_runtime(const char *path, bool has_device_code) {
     if (fd >= 0 && rc != 0) {
         WARN("%s: its symbol table is damaged, so a CUDA runtime in it would not be redirected: %s", path, error);
     } else if (fd >= 0 && functions.major >= 12) {
-        GOOD("%s: a CUDA %d runtime is linked into it statically, with symbols: `hawser run` redirects it",
-             path, functions.major);
+        GOOD("%s: a CUDA %d runtime is linked into it statically, with symbols: `hawser run` redirects it", path,
+             functions.major);
         return true;
     } else if (fd >= 0 && functions.major == 11) {
         FAIL("%s: a runtime of CUDA 11 or older is linked into it statically: build it with CUDA 12 or 13", path);
@@ -128,7 +128,8 @@ static bool check_runtime(const char *path, bool has_device_code) {
     }
     if (has_device_code) {
         FAIL("%s: a CUDA runtime is linked into it statically, and the file is stripped: link it with nvcc -cudart "
-             "shared, or ask the vendor", path);
+             "shared, or ask the vendor",
+             path);
     }
     return has_device_code;
 }
@@ -285,7 +286,8 @@ int hws_agent_doctor(int argc, char **argv) {
         }
     }
     if (problems == 0) {
-        printf("%s\n", warnings == 0 ? "Nothing stands in the way." : "Nothing stands in the way, but see the warnings.");
+        printf("%s\n",
+               warnings == 0 ? "Nothing stands in the way." : "Nothing stands in the way, but see the warnings.");
     } else {
         printf("%u problem%s.\n", problems, problems == 1 ? "" : "s");
     }

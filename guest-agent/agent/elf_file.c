@@ -81,8 +81,9 @@ static int read_dynamic(const image_t *image, const Elf64_Ehdr *header, const El
 }
 
 static int read_segments(const image_t *image, const Elf64_Ehdr *header, hws_elf_file_t *file) {
-    if (header->e_phnum > 0 && (header->e_phentsize != sizeof(Elf64_Phdr)
-                                || !holds(image, header->e_phoff, (uint64_t) header->e_phnum * sizeof(Elf64_Phdr)))) {
+    if (header->e_phnum > 0
+        && (header->e_phentsize != sizeof(Elf64_Phdr)
+            || !holds(image, header->e_phoff, (uint64_t) header->e_phnum * sizeof(Elf64_Phdr)))) {
         return -1;
     }
     for (unsigned i = 0; i < header->e_phnum; i++) {
@@ -145,7 +146,8 @@ static int read_sections(const image_t *image, const Elf64_Ehdr *header, hws_elf
         Elf64_Shdr section;
         char name[32];
         memcpy(&section, table + (uint64_t) i * sizeof section, sizeof section);
-        if (section.sh_name >= names.sh_size || !take_text(image, names.sh_offset + section.sh_name, name, sizeof name)) {
+        if (section.sh_name >= names.sh_size
+            || !take_text(image, names.sh_offset + section.sh_name, name, sizeof name)) {
             return -1;
         }
         if (section.sh_type == SHT_DYNSYM && section.sh_link < header->e_shnum) {
@@ -167,8 +169,8 @@ static void read_script(const image_t *image, hws_elf_file_t *file) {
     while (at < image->length && (image->bytes[at] == ' ' || image->bytes[at] == '\t')) {
         at++;
     }
-    while (at + length < image->length && length < sizeof file->interpreter - 1
-           && image->bytes[at + length] > ' ' && image->bytes[at + length] < 0x7f) {
+    while (at + length < image->length && length < sizeof file->interpreter - 1 && image->bytes[at + length] > ' '
+           && image->bytes[at + length] < 0x7f) {
         length++;
     }
     memcpy(file->interpreter, image->bytes + at, length);

@@ -8,15 +8,15 @@
 #define HWS_ELF_MAX_NEEDED 128 /* file-chosen, sizes a table */
 
 typedef struct hws_elf_file {
-    bool is_elf;             /* for Linux on x86-64; otherwise the rest is empty */
-    bool is_script;          /* begins with "#!" */
-    bool has_device_code;    /* carries CUDA device code */
-    bool wants_runtime;      /* registers device code with a CUDA runtime in a library */
-    bool is_dynamic;         /* uses the dynamic linker */
-    char interpreter[256];   /* dynamic linker, or a script's interpreter */
+    bool is_elf;                          /* for Linux on x86-64; otherwise the rest is empty */
+    bool is_script;                       /* begins with "#!" */
+    bool has_device_code;                 /* carries CUDA device code */
+    bool wants_runtime;                   /* registers device code with a CUDA runtime in a library */
+    bool is_dynamic;                      /* uses the dynamic linker */
+    char interpreter[256];                /* dynamic linker, or a script's interpreter */
     char needed[HWS_ELF_MAX_NEEDED][128]; /* libraries that it names */
     size_t needed_count;
-    char run_path[1024];     /* DT_RPATH or DT_RUNPATH, "" for none */
+    char run_path[1024]; /* DT_RPATH or DT_RUNPATH, "" for none */
 } hws_elf_file_t;
 
 /*

@@ -242,14 +242,16 @@ static int add(char *text, size_t capacity, size_t *length, const char *key, con
 
 size_t hws_guest_settings_render(const hws_guest_settings_t *settings, const char *from, const char *ca_file,
                                  char *text_p, size_t capacity) {
-    int begun = snprintf(text_p, capacity, "# Written by `hawser setup` from %s; gone with the next start.\n[guest]\n",
-                         from);
+    int begun =
+        snprintf(text_p, capacity, "# Written by `hawser setup` from %s; gone with the next start.\n[guest]\n", from);
     if (begun < 0 || (size_t) begun >= capacity) {
         return 0;
     }
     size_t length = (size_t) begun;
     return add(text_p, capacity, &length, "carrier", settings->carrier) == 0
-        && add(text_p, capacity, &length, "broker", settings->broker) == 0
-        && add(text_p, capacity, &length, "ca_file", settings->ca[0] == '\0' ? "" : ca_file) == 0
-        && add(text_p, capacity, &length, "token", settings->token) == 0 ? length : 0;
+            && add(text_p, capacity, &length, "broker", settings->broker) == 0
+            && add(text_p, capacity, &length, "ca_file", settings->ca[0] == '\0' ? "" : ca_file) == 0
+            && add(text_p, capacity, &length, "token", settings->token) == 0
+        ? length
+        : 0;
 }

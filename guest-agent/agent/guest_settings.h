@@ -10,10 +10,10 @@
 #define HWS_SETTINGS_MAX_BYTES 65536 /* of the whole text; hypervisor-chosen, sizes a buffer */
 
 typedef struct hws_guest_settings {
-    char carrier[16];  /* "" for none, as for the others */
-    char broker[300];  /* host:port or tls://host:port */
-    char token[400];   /* keyId.secret */
-    char ca[32768];    /* PEM of the authorities to trust */
+    char carrier[16]; /* "" for none, as for the others */
+    char broker[300]; /* host:port or tls://host:port */
+    char token[400];  /* keyId.secret */
+    char ca[32768];   /* PEM of the authorities to trust */
 } hws_guest_settings_t;
 
 /*

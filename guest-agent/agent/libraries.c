@@ -85,7 +85,8 @@ int hws_agent_find_program(const char *name, char path[HWS_MAX_PATH]) {
         const char *colon = strchr(p, ':');
         int length = colon == NULL ? (int) strlen(p) : (int) (colon - p);
         if (snprintf(path, HWS_MAX_PATH, "%.*s/%s", length == 0 ? 1 : length, length == 0 ? "." : p, name)
-                < HWS_MAX_PATH && access(path, X_OK) == 0) {
+                < HWS_MAX_PATH
+            && access(path, X_OK) == 0) {
             return 0;
         }
         p = colon == NULL ? NULL : colon + 1;

@@ -101,9 +101,10 @@ int hws_linker_check_owner(const char *root, const char *folder, char *error_p, 
             return -1;
         }
         if (status.st_uid != 0 || (status.st_mode & 022) != 0) {
-            snprintf(error_p, error_capacity, "%s must belong to root and be writable only by root, because programs "
-                     "of all users would take libraries from there: owner %u, mode %o", path, status.st_uid,
-                     status.st_mode & 07777);
+            snprintf(error_p, error_capacity,
+                     "%s must belong to root and be writable only by root, because programs "
+                     "of all users would take libraries from there: owner %u, mode %o",
+                     path, status.st_uid, status.st_mode & 07777);
             return -1;
         }
         char *slash = strrchr(path, '/');
@@ -145,7 +146,8 @@ static int write_conf(const char *conf, const char *folder, char *error_p, size_
 static int refresh(const char *root, char *error_p, size_t error_capacity) {
     pid_t child;
     return run_ldconfig(root, NULL, NULL, &child, error_p, error_capacity) == 0
-        ? wait_ldconfig(child, error_p, error_capacity) : -1;
+        ? wait_ldconfig(child, error_p, error_capacity)
+        : -1;
 }
 
 static int switch_on(const char *root, const char *conf, const char *folder, char *error_p, size_t error_capacity) {
@@ -185,7 +187,8 @@ static int switch_by_itself(const char *root, const char *conf, const char *fold
         return switch_on(root, conf, folder, error_p, error_capacity);
     }
     printf("This machine has a libcuda.so.1 of its own, which programs go on using: %s.\n"
-           "`hawser run PROGRAM` uses the vGPU; `hawser libraries on` makes that the rule.\n", driver);
+           "`hawser run PROGRAM` uses the vGPU; `hawser libraries on` makes that the rule.\n",
+           driver);
     return 0;
 }
 
@@ -197,7 +200,9 @@ static int status(const char *root, const char *conf, const char *folder, char *
     bool on = access(conf, F_OK) == 0;
     printf("%s: %s %s\n", on ? "on" : "off", conf, on ? "is there" : "is not there");
     printf("libcuda.so.1: %s%s\n", driver[0] == '\0' ? "programs find none" : driver,
-           driver[0] == '\0' ? "" : is_in(driver, folder) ? " (Hawser's)" : " (not Hawser's)");
+           driver[0] == '\0'           ? ""
+               : is_in(driver, folder) ? " (Hawser's)"
+                                       : " (not Hawser's)");
     return on ? HWS_EXIT_OK : HWS_EXIT_PROBLEM;
 }
 
@@ -234,10 +239,10 @@ int hws_agent_linker(int argc, char **argv) {
     int rc = hws_linker_root(argc, argv, root, folder, &inside, error, sizeof error);
     if (rc == 0) {
         snprintf(conf, sizeof conf, "%s" HWS_LINKER_CONF, root);
-        rc = strcmp(what, "on") == 0 ? switch_on(root, conf, inside, error, sizeof error)
-            : strcmp(what, "off") == 0 ? switch_off(root, conf, error, sizeof error)
+        rc = strcmp(what, "on") == 0    ? switch_on(root, conf, inside, error, sizeof error)
+            : strcmp(what, "off") == 0  ? switch_off(root, conf, error, sizeof error)
             : strcmp(what, "auto") == 0 ? switch_by_itself(root, conf, inside, error, sizeof error)
-            : status(root, conf, inside, error, sizeof error);
+                                        : status(root, conf, inside, error, sizeof error);
     }
     if (rc < 0) {
         fprintf(stderr, "hawser libraries: %s\n", error);

@@ -121,7 +121,8 @@ int hws_agent_preload(int argc, char **argv) {
             rc = status(path, error, sizeof error);
         } else if ((rc = change(root, path, inside, on, error, sizeof error)) == 0) {
             printf(on ? "on: programs load %s" LIBRARY " at their start; what they open later needs `hawser run`\n"
-                      : "off: `hawser run PROGRAM` redirects a static CUDA runtime, other programs do not\n", inside);
+                      : "off: `hawser run PROGRAM` redirects a static CUDA runtime, other programs do not\n",
+                   inside);
         }
     }
     if (rc < 0) {

@@ -24,11 +24,11 @@
 #define ERROR_BYTES 9216 /* for a path and an error */
 
 typedef struct hws_setup {
-    const char *root;       /* prefix of each path; "" */
-    const char *from;       /* source of the settings, for people */
-    gid_t group;            /* may read them; (gid_t) -1: everybody */
+    const char *root; /* prefix of each path; "" */
+    const char *from; /* source of the settings, for people */
+    gid_t group;      /* may read them; (gid_t) -1: everybody */
     bool print;
-    unsigned wait_seconds;  /* for XenStore, which is filled while the domain already starts */
+    unsigned wait_seconds; /* for XenStore, which is filled while the domain already starts */
     hws_guest_settings_t settings;
     char error[ERROR_BYTES];
 } hws_setup_t;
@@ -104,8 +104,8 @@ static int read_xenstore(hws_setup_t *setup) {
         snprintf(path, sizeof path, XENSTORE "%s", keys[i]);
         int found = hws_xenstore_read(path, value, sizeof value, why, sizeof why);
         if (found > 0) {
-            found = hws_guest_settings_set(&setup->settings, keys[i], value, strlen(value), why, sizeof why) == 0
-                ? 1 : -1;
+            found =
+                hws_guest_settings_set(&setup->settings, keys[i], value, strlen(value), why, sizeof why) == 0 ? 1 : -1;
         }
         if (found < 0) {
             snprintf(setup->error, sizeof setup->error, "XenStore's %s: %s", path, why);
@@ -164,8 +164,9 @@ static int open_folder(hws_setup_t *setup) {
 
 /* Reads the new file as every program does and compares the result with our settings. */
 static int read_as_programs_do(hws_setup_t *setup) {
-    static const char *const others[] = {"HAWSER_CARRIER", "HAWSER_REGION", "HAWSER_BROKER", "HAWSER_CA_FILE",
-                                         "HAWSER_TOKEN", "HAWSER_TOKEN_FILE", "HAWSER_CONNECT_TIMEOUT_MS"};
+    static const char *const others[] = {"HAWSER_CARRIER",           "HAWSER_REGION", "HAWSER_BROKER",
+                                         "HAWSER_CA_FILE",           "HAWSER_TOKEN",  "HAWSER_TOKEN_FILE",
+                                         "HAWSER_CONNECT_TIMEOUT_MS"};
     char path[PATH_MAX], why[ERROR_BYTES / 2];
     hws_config_t config;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -296,7 +297,8 @@ int hws_agent_setup(int argc, char **argv) {
             setup.group = group->gr_gid;
         } else {
             bool asked = strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
-            fputs("usage: hawser setup [--print] [--wait SECONDS] [--group NAME] [--root FOLDER]\n", asked ? stdout : stderr);
+            fputs("usage: hawser setup [--print] [--wait SECONDS] [--group NAME] [--root FOLDER]\n",
+                  asked ? stdout : stderr);
             return asked ? HWS_EXIT_OK : HWS_EXIT_USAGE;
         }
     }

@@ -19,11 +19,10 @@ typedef struct options {
     int interval_s; /* 0: once */
 } options_t;
 
-static const char usage[] =
-    "usage: hawser smi [-L] [-l SECONDS] [--json]\n"
-    "  -L, --list-gpus        lists the GPUs, one on each line\n"
-    "  -l, --loop SECONDS     repeats each SECONDS, until interrupted\n"
-    "      --json             prints JSON; with --loop one object on each line\n";
+static const char usage[] = "usage: hawser smi [-L] [-l SECONDS] [--json]\n"
+                            "  -L, --list-gpus        lists the GPUs, one on each line\n"
+                            "  -l, --loop SECONDS     repeats each SECONDS, until interrupted\n"
+                            "      --json             prints JSON; with --loop one object on each line\n";
 
 static hws_status_t status;
 
@@ -241,8 +240,10 @@ static void print_line(const hws_status_line_t *line) {
 }
 
 static int parse(int argc, char **argv, options_t *options) {
-    static const struct option known[] = {{"list-gpus", no_argument, NULL, 'L'}, {"loop", required_argument, NULL, 'l'},
-                                          {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},
+    static const struct option known[] = {{"list-gpus", no_argument, NULL, 'L'},
+                                          {"loop", required_argument, NULL, 'l'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     int choice;
     while ((choice = getopt_long(argc, argv, "Ll:h", known, NULL)) != -1) {

@@ -9,8 +9,8 @@
 
 /* A line. Its fields point into the text. */
 typedef struct hws_status_line {
-    size_t count;                               /* 1..HWS_STATUS_MAX_FIELDS; further fields are ignored */
-    const char *fields[HWS_STATUS_MAX_FIELDS];  /* fields[0]: the kind of the line; "" beyond count */
+    size_t count;                              /* 1..HWS_STATUS_MAX_FIELDS; further fields are ignored */
+    const char *fields[HWS_STATUS_MAX_FIELDS]; /* fields[0]: the kind of the line; "" beyond count */
 } hws_status_line_t;
 
 /* Makes a broker's bytes safe for a terminal, in place: control characters other than tab and line feed become '?'. */

@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #define PAGE 4096
-#define REACH (INT32_MAX - 16 * PAGE)    /* of a jump's 32 bits, less the block itself */
-#define STEP (1l << 20)                  /* between the places where a block is tried */
-#define STUB 16                          /* bytes of code of a slot */
+#define REACH (INT32_MAX - 16 * PAGE) /* of a jump's 32 bits, less the block itself */
+#define STEP (1l << 20)               /* between the places where a block is tried */
+#define STUB 16                       /* bytes of code of a slot */
 #define CODE_BYTES ((HWS_RUNTIME_NAMES * STUB + HWS_JUMP_BYTES + PAGE - 1) / PAGE * PAGE)
 #define DATA_BYTES ((sizeof(hws_block_t) + PAGE - 1) / PAGE * PAGE)
-#define EXIT_NO_LIBRARY 127              /* as the dynamic linker exits when a function is missing */
+#define EXIT_NO_LIBRARY 127 /* as the dynamic linker exits when a function is missing */
 
 struct hws_block {
     struct hws_block *next;
@@ -28,10 +28,10 @@ struct hws_block {
     void *_Atomic slots[HWS_RUNTIME_NAMES];
 }; /* its code follows at DATA_BYTES: STUB bytes for each slot, and the jump to enter */
 
-static const char *libraries[2];         /* 12, 13 */
+static const char *libraries[2];            /* 12, 13 */
 static void *targets[2][HWS_RUNTIME_NAMES]; /* our functions, once is_resolved; guarded by lock */
 static bool is_resolved[2];
-static hws_block_t *blocks;              /* guarded by lock */
+static hws_block_t *blocks; /* guarded by lock */
 
 /*
  * Not a mutex: before glibc 2.34 mutexes are in libpthread, a second copy of which an audit library must not load. The

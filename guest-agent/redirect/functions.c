@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_SEGMENTS 64                 /* file-chosen, sizes a table */
-#define MAX_NAMES_BYTES (1ull << 30)    /* file-chosen, sizes a buffer */
-#define CHUNK 64                        /* sections that are read at once: 4 KiB of the stack */
-#define SYMBOLS_CHUNK 256               /* the same for symbols: 6 KiB */
+#define MAX_SEGMENTS 64              /* file-chosen, sizes a table */
+#define MAX_NAMES_BYTES (1ull << 30) /* file-chosen, sizes a buffer */
+#define CHUNK 64                     /* sections that are read at once: 4 KiB of the stack */
+#define SYMBOLS_CHUNK 256            /* the same for symbols: 6 KiB */
 
 enum { CUDA_11 = 1, CUDA_12 = 2, CUDA_13 = 4 };
 
@@ -110,8 +110,7 @@ static int find_symbols(elf_t *elf) {
     if (!found) {
         return 1;
     }
-    if (elf->symbols.sh_entsize != sizeof(Elf64_Sym)
-        || !is_inside(elf, elf->symbols.sh_offset, elf->symbols.sh_size)) {
+    if (elf->symbols.sh_entsize != sizeof(Elf64_Sym) || !is_inside(elf, elf->symbols.sh_offset, elf->symbols.sh_size)) {
         return DAMAGED(elf, "the symbol table lies outside the file");
     }
     if (elf->symbols.sh_link >= count
@@ -128,8 +127,7 @@ static int find_symbols(elf_t *elf) {
  * exported. A library that exports them is a shared runtime, or a tool that stands in front of one.
  */
 static bool is_candidate(const elf_t *elf, const Elf64_Sym *symbol) {
-    bool exported = ELF64_ST_BIND(symbol->st_info) != STB_LOCAL
-        && ELF64_ST_VISIBILITY(symbol->st_other) == STV_DEFAULT;
+    bool exported = ELF64_ST_BIND(symbol->st_info) != STB_LOCAL && ELF64_ST_VISIBILITY(symbol->st_other) == STV_DEFAULT;
     return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF
         && (elf->is_program || !exported);
 }
@@ -229,7 +227,7 @@ static int read_functions(elf_t *elf, hws_functions_t *functions) {
         return DAMAGED(elf, "no memory for a table of names: bytes=%zu", bytes);
     }
     rc = read_at(elf, elf->strings.sh_offset, strings, bytes - 1) ? read_symbols(elf, strings, functions, &alone)
-        : DAMAGED(elf, "the table of names cannot be read");
+                                                                  : DAMAGED(elf, "the table of names cannot be read");
     munmap(strings, bytes);
     if (rc != 0) {
         return -1;

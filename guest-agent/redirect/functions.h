@@ -23,8 +23,8 @@ typedef struct hws_function {
 } hws_function_t;
 
 typedef struct hws_functions {
-    int major;        /* of the CUDA runtime in the file: 12, 13, 11 for 11 and older, or 0 for no runtime */
-    size_t count;     /* 0 unless the major is 12 or 13 */
+    int major;    /* of the CUDA runtime in the file: 12, 13, 11 for 11 and older, or 0 for no runtime */
+    size_t count; /* 0 unless the major is 12 or 13 */
     hws_function_t at[HWS_MAX_FUNCTIONS]; /* in the order of addresses, without overlaps, in one executable segment */
 } hws_functions_t;
 

@@ -40,8 +40,8 @@ typedef struct object {
     uintptr_t base, inside;
     uintptr_t low, high; /* whole pages that contain the functions */
     size_t page;
-    size_t count;        /* of changes */
-    mapping_t mapping;   /* the one that was found last */
+    size_t count;                           /* of changes */
+    mapping_t mapping;                      /* the one that was found last */
     char maps[HWS_REDIRECT_MAX_PATH + 256]; /* a part of /proc/self/maps, longer than a line */
     hws_functions_t functions;
     change_t changes[HWS_MAX_FUNCTIONS];
@@ -126,7 +126,8 @@ static bool find_mapping(object_t *object, is_wanted_t is_wanted) {
             *end = '\0';
             mapping->path[0] = '\0';
             found = sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNx64 " %*s %*s %4095[^\n]", &mapping->start,
-                           &mapping->end, mapping->access, &mapping->offset, mapping->path) >= 4
+                           &mapping->end, mapping->access, &mapping->offset, mapping->path)
+                    >= 4
                 && is_wanted(object);
             line = end + 1;
         }
@@ -188,7 +189,8 @@ static void refuse(const object_t *object, const char *reason) {
 static void refuse_for(const object_t *object, int failure) {
     char reason[256];
     if (failure == EACCES || failure == EPERM) {
-        snprintf(reason, sizeof reason, "the system forbids to change code in memory (SELinux execmod or execmem, or "
+        snprintf(reason, sizeof reason,
+                 "the system forbids to change code in memory (SELinux execmod or execmem, or "
                  "MemoryDenyWriteExecute): allow it for this program, or link it with nvcc -cudart shared");
     } else {
         snprintf(reason, sizeof reason, "%s", strerror(failure));
@@ -256,8 +258,9 @@ static void redirect(object_t *object) {
     } else if (object->functions.major == 11) {
         refuse(object, "it is of CUDA 11 or older: build the program with CUDA 12 or 13");
     } else if (object->functions.count > 0 && hws_block_library(object->functions.major) == NULL) {
-        refuse(object, object->functions.major == 12 ? "libcudart.so.12 is not in Hawser's folder"
-               : "libcudart.so.13 is not in Hawser's folder");
+        refuse(object,
+               object->functions.major == 12 ? "libcudart.so.12 is not in Hawser's folder"
+                                             : "libcudart.so.13 is not in Hawser's folder");
     } else if (object->functions.count > 0 && plan(object)) {
         make_changes(object);
     }
@@ -268,7 +271,9 @@ static void open_file(object_t *object, const char *name) {
     bool is_program = name[0] == '\0';
     bool is_shown = is_program && find_mapping(object, contains_inside) && object->mapping.path[0] == '/';
     snprintf(object->path, sizeof object->path, "%s",
-             is_shown ? object->mapping.path : is_program ? "/proc/self/exe" : name);
+             is_shown         ? object->mapping.path
+                 : is_program ? "/proc/self/exe"
+                              : name);
     object->fd = open(object->path, O_RDONLY | O_CLOEXEC);
 }
 

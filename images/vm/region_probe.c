@@ -74,12 +74,14 @@ static int look_at(const char *device) {
     uint64_t magic = __atomic_load_n(&header->magic, __ATOMIC_ACQUIRE);
     if (magic != HWS_REGION_MAGIC) {
         printf("%s: BAR2 of %lld bytes is not a region: it begins with %#llx\n", device, (long long) status.st_size,
-            (unsigned long long) magic);
+               (unsigned long long) magic);
         return 0;
     }
-    printf("%s: region of %llu bytes, layout %u, protocol %u, %u slots, %u doorbell vectors, %llu chunks of %llu bytes, heap of "
-           "%llu bytes, vGPU \"%.64s\"\n", device, (unsigned long long) header->region_bytes, header->region_version,
-        header->protocol_version, header->slot_count, header->doorbell_vectors, (unsigned long long) header->chunk_count,
+    printf(
+        "%s: region of %llu bytes, layout %u, protocol %u, %u slots, %u doorbell vectors, %llu chunks of %llu bytes, heap of "
+        "%llu bytes, vGPU \"%.64s\"\n",
+        device, (unsigned long long) header->region_bytes, header->region_version, header->protocol_version,
+        header->slot_count, header->doorbell_vectors, (unsigned long long) header->chunk_count,
         (unsigned long long) header->chunk_bytes, (unsigned long long) header->heap_bytes, header->vgpu);
     int good = header->region_version == HWS_REGION_VERSION && header->region_bytes <= (uint64_t) status.st_size;
     if (!good) {
@@ -101,7 +103,7 @@ int main(void) {
     int good = 0, seen = 0;
     for (struct dirent *entry; (entry = readdir(devices)) != NULL;) {
         if (entry->d_name[0] != '.' && read_number(entry->d_name, "vendor") == HWS_PCI_VENDOR
-                && read_number(entry->d_name, "device") == HWS_PCI_DEVICE) {
+            && read_number(entry->d_name, "device") == HWS_PCI_DEVICE) {
             seen++;
             good += look_at(entry->d_name);
         }

@@ -25,8 +25,8 @@ static void *callback_main(void *unused) {
         channel->callback_count--;
         pthread_mutex_unlock(&channel->callback_lock);
         channel->hooks.run_callback(next.id, next.status);
-        hws_outgoing_t done = {.opcode = HWS_CONTROL_CALLBACK_DONE, .payload = &next.id,
-                               .payload_bytes = sizeof next.id};
+        hws_outgoing_t done = {
+            .opcode = HWS_CONTROL_CALLBACK_DONE, .payload = &next.id, .payload_bytes = sizeof next.id};
         hws_channel_submit(&done, NULL, true); /* a failure has already been reported by the channel */
         pthread_mutex_lock(&channel->callback_lock);
     }

@@ -70,8 +70,8 @@ int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const
     if (!normalise(target, &normal, &bytes)) {
         return HWS_STATUS_INVALID_VALUE;
     }
-    hws_outgoing_t out = {.opcode = opcode, .flags = HWS_FLAG_REPLY, .payload = payload,
-                          .payload_bytes = payload_bytes};
+    hws_outgoing_t out = {
+        .opcode = opcode, .flags = HWS_FLAG_REPLY, .payload = payload, .payload_bytes = payload_bytes};
     if (!wait && hws_channel_status() == 0 && hws_background_start() == 0) {
         hws_waiter_t *detached = take_detached(channel);
         if (detached != NULL) {

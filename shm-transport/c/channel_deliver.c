@@ -309,7 +309,7 @@ int hws_channel_receive(void) {
                 const uint8_t *payload = channel->buffer + channel->start + HWS_HEADER_BYTES;
                 uint32_t bytes = (uint32_t) length - HWS_HEADER_BYTES;
                 int rc = header.opcode & HWS_REPLY_BIT ? deliver_reply(channel, &header, payload, bytes)
-                                                          : deliver_control(channel, &header, payload, bytes);
+                                                       : deliver_control(channel, &header, payload, bytes);
                 if (rc != 0) {
                     return -1;
                 }

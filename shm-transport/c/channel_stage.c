@@ -32,8 +32,10 @@ int hws_stage(const void *blob, uint64_t bytes, uint64_t *blob_id_p) {
         return status;
     }
     if (reply_bytes != sizeof reply) {
-        return hws_channel_fail(HWS_LOST_STATUS, "the worker broke the protocol, the session is over: "
-                                "a STAGE reply of %u bytes", reply_bytes);
+        return hws_channel_fail(HWS_LOST_STATUS,
+                                "the worker broke the protocol, the session is over: "
+                                "a STAGE reply of %u bytes",
+                                reply_bytes);
     }
     uint32_t limit = channel->welcome.max_bulk_bytes;
     for (uint64_t offset = 0; reply[0] == 0 && offset < bytes; offset += limit) {

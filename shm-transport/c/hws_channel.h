@@ -33,10 +33,10 @@
 
 /* The part of a record's header that belongs to the calling thread. */
 typedef struct hws_tls {
-    uint32_t thread;  /* from 1, assigned at the thread's first record */
-    uint32_t context; /* id of the current context, 0 for none */
-    bool in_callback; /* set on the thread that runs host functions: CUDA forbids calls there */
-    uint32_t sent;    /* records of this thread, modulo 2^32 */
+    uint32_t thread;   /* from 1, assigned at the thread's first record */
+    uint32_t context;  /* id of the current context, 0 for none */
+    bool in_callback;  /* set on the thread that runs host functions: CUDA forbids calls there */
+    uint32_t sent;     /* records of this thread, modulo 2^32 */
     uint64_t sequence; /* of its last record; 0 before the first */
 } hws_tls_t;
 
@@ -101,7 +101,7 @@ typedef struct hws_target {
     void *base;
     uint64_t width_bytes;
     uint64_t rows;
-    uint64_t pitch_bytes;       /* from a row to the next, at least width_bytes */
+    uint64_t pitch_bytes; /* from a row to the next, at least width_bytes */
     uint64_t slices;
     uint64_t slice_pitch_bytes; /* from a slice to the next, at least rows * pitch_bytes */
 } hws_target_t;

@@ -40,7 +40,7 @@ typedef struct hws_waiter {
     hws_target_t target;    /* base NULL: no DATA is expected */
     uint64_t target_bytes;
     uint64_t received_bytes;
-    bool faulted; /* the target was not writable */
+    bool faulted;            /* the target was not writable */
     _Atomic uint32_t signal; /* futex, changed under receive_lock: an hws_signal_t */
 } hws_waiter_t;
 
@@ -71,33 +71,33 @@ typedef struct hws_channel {
     _Atomic int failure; /* 0 while the channel works */
 
     pthread_mutex_t send_lock;
-    pthread_cond_t drained;     /* a drain has ended */
+    pthread_cond_t drained; /* a drain has ended */
     pthread_cond_t sender_wake;
-    uint8_t *fill;              /* where records are appended */
-    uint8_t *spare;             /* being sent while draining */
+    uint8_t *fill;  /* where records are appended */
+    uint8_t *spare; /* being sent while draining */
     size_t fill_bytes;
-    bool draining;              /* one thread sends, outside the lock */
+    bool draining; /* one thread sends, outside the lock */
     bool sender_awake;
-    uint64_t left_to_sender;    /* records so far that their caller has not sent itself */
-    _Atomic uint64_t next_sequence; /* written under send_lock */
+    uint64_t left_to_sender;                /* records so far that their caller has not sent itself */
+    _Atomic uint64_t next_sequence;         /* written under send_lock */
     _Atomic uint64_t credit_used_bytes;     /* written under send_lock; the reader must not wait for that lock */
     _Atomic uint64_t credit_released_bytes; /* written under receive_lock, read under send_lock: it only grows */
-    bool sender_started;        /* not over a direct carrier */
+    bool sender_started;                    /* not over a direct carrier */
     pthread_t sender;
 
     pthread_mutex_t receive_lock;
     pthread_cond_t background_wake;
     pthread_cond_t detached_done;
-    hws_waiter_t *first, *last;    /* by sequence */
-    bool leader;                   /* one thread reads, outside the lock */
-    uint32_t background_need;      /* detached copies and expected callbacks */
+    hws_waiter_t *first, *last; /* by sequence */
+    bool leader;                /* one thread reads, outside the lock */
+    uint32_t background_need;   /* detached copies and expected callbacks */
     bool background_started;
     pthread_t background;
     hws_waiter_t detached[HWS_MAX_DETACHED];
     hws_waiter_t *free_detached;
-    int deferred;                  /* first error of a detached copy */
+    int deferred; /* first error of a detached copy */
 
-    uint8_t *buffer;               /* the reader's: bytes [start, end) have arrived */
+    uint8_t *buffer; /* the reader's: bytes [start, end) have arrived */
     size_t start, end;
 
     pthread_mutex_t callback_lock;

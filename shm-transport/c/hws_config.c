@@ -9,7 +9,7 @@
 
 #define DEFAULT_PATH "/etc/hawser/guest.toml"
 #define SETUP_PATH "/run/hawser/guest.toml" /* `hawser setup` writes the hypervisor's settings there */
-#define MAX_LINES 10000 /* for an endless file, such as a device */
+#define MAX_LINES 10000                     /* for an endless file, such as a device */
 #define DEFAULT_SYSFS "/sys"
 #define MAX_CONNECT_TIMEOUT_MS 600000ul
 
@@ -95,8 +95,8 @@ static int read_file(hws_settings_t *settings, const char *path, bool required, 
     while (rc == 0 && fgets(text, sizeof text, file) != NULL) {
         if (strlen(text) == sizeof text - 1 || ++number > MAX_LINES) {
             fclose(file);
-            snprintf(error, capacity, "a configuration must have at most %d lines of at most %zu bytes: %s:%d", MAX_LINES,
-                     sizeof text - 2, path, number);
+            snprintf(error, capacity, "a configuration must have at most %d lines of at most %zu bytes: %s:%d",
+                     MAX_LINES, sizeof text - 2, path, number);
             return -1;
         }
         char *line = trim(text);
@@ -172,8 +172,10 @@ static int split_token(hws_config_t *config, char *token) {
     }
     *dot = '\0';
     return is_token_text(token) && is_token_text(dot + 1)
-        && copy_text(config->key_id, sizeof config->key_id, token) == 0
-        && copy_text(config->secret, sizeof config->secret, dot + 1) == 0 ? 0 : -1;
+            && copy_text(config->key_id, sizeof config->key_id, token) == 0
+            && copy_text(config->secret, sizeof config->secret, dot + 1) == 0
+        ? 0
+        : -1;
 }
 
 /* Splits host, host:port, [v6] or [v6]:port, after an optional tls:// or tcp:// (the default). */
@@ -205,7 +207,9 @@ static int split_broker(hws_config_t *config, char *broker) {
         return -1;
     }
     return copy_text(config->host, sizeof config->host, host) == 0
-        && copy_text(config->port, sizeof config->port, port) == 0 ? 0 : -1;
+            && copy_text(config->port, sizeof config->port, port) == 0
+        ? 0
+        : -1;
 }
 
 static int take_environment(const char *name, char *target, size_t capacity, char *error, size_t error_capacity) {
@@ -219,8 +223,8 @@ static int take_environment(const char *name, char *target, size_t capacity, cha
 }
 
 static int take_carrier(hws_config_t *config, const char *name, char *error, size_t capacity) {
-    static const char *const names[] = {[HWS_CARRIER_AUTO] = "auto", [HWS_CARRIER_SHM] = "shm",
-                                        [HWS_CARRIER_TCP] = "tcp"};
+    static const char *const names[] = {
+        [HWS_CARRIER_AUTO] = "auto", [HWS_CARRIER_SHM] = "shm", [HWS_CARRIER_TCP] = "tcp"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (*name == '\0' || strcmp(name, names[i]) == 0) {
             config->carrier = (hws_carrier_choice_t) i;
@@ -258,9 +262,9 @@ static int take_broker(hws_config_t *config, hws_settings_t *settings, char *err
         return -1;
     }
     if (settings->token[0] == '\0') {
-        snprintf(config->missing, sizeof config->missing,
-                 "no token is configured: set HAWSER_TOKEN, HAWSER_TOKEN_FILE, or token under [guest] in "
-                 DEFAULT_PATH);
+        snprintf(
+            config->missing, sizeof config->missing,
+            "no token is configured: set HAWSER_TOKEN, HAWSER_TOKEN_FILE, or token under [guest] in " DEFAULT_PATH);
         return 0;
     }
     if (split_token(config, settings->token) != 0) {
@@ -298,8 +302,7 @@ int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity
     if (settings.broker[0]) {
         snprintf(settings.from, sizeof settings.from, "HAWSER_BROKER");
     }
-    if (take_timeout(&config, error_p, error_capacity) != 0
-        || read_files(&settings, error_p, error_capacity) != 0
+    if (take_timeout(&config, error_p, error_capacity) != 0 || read_files(&settings, error_p, error_capacity) != 0
         || take_carrier(&config, settings.carrier, error_p, error_capacity) != 0
         || take_broker(&config, &settings, error_p, error_capacity) != 0) {
         return -1;

@@ -23,12 +23,12 @@ typedef enum hws_carrier_choice {
 
 typedef struct hws_config {
     hws_carrier_choice_t carrier;
-    char region[512];            /* file of the region; "": search for an ivshmem device */
-    char sysfs[256];             /* where devices are searched: /sys, or HAWSER_SYSFS for tests */
-    char host[256];              /* of the broker; "" when `missing` has a message */
+    char region[512]; /* file of the region; "": search for an ivshmem device */
+    char sysfs[256];  /* where devices are searched: /sys, or HAWSER_SYSFS for tests */
+    char host[256];   /* of the broker; "" when `missing` has a message */
     char port[8];
-    bool tls;                    /* the broker reads tls://... */
-    char ca_file[512];           /* authorities to trust; "": those of the machine */
+    bool tls;          /* the broker reads tls://... */
+    char ca_file[512]; /* authorities to trust; "": those of the machine */
     char key_id[128];
     char secret[256];
     char from[512];              /* where the broker is set, for people: "HAWSER_BROKER", a file; "" for none */

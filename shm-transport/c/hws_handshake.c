@@ -14,7 +14,7 @@
 #define NONCE_BYTES HWS_NONCE_CLIENT_BYTES
 #define MAX_PROGRAM_BYTES 128
 #define MAX_HOST_BYTES 65
-#define MAX_HELLO_BYTES \
+#define MAX_HELLO_BYTES                                                                                                \
     (HWS_HELLO_FIXED_BYTES + sizeof((hws_config_t *) 0)->key_id + MAX_PROGRAM_BYTES + MAX_HOST_BYTES + 24)
 /* The longest record of a handshake is a REFUSED with its message. The limit stops a broker that floods the guest. */
 #define MAX_HANDSHAKE_PAYLOAD_BYTES 4096
@@ -77,8 +77,9 @@ static int receive_record(hws_carrier_t *carrier, hws_reader_t *reader, uint32_t
         if (fault != NULL) {
             snprintf(error, capacity, "%s", fault);
         } else {
-            snprintf(error, capacity, errno == ETIMEDOUT ? "the broker did not answer in time (%u ms)"
-                                                         : "the broker closed the connection (within %u ms)",
+            snprintf(error, capacity,
+                     errno == ETIMEDOUT ? "the broker did not answer in time (%u ms)"
+                                        : "the broker closed the connection (within %u ms)",
                      timeout_ms);
         }
         return -1;
@@ -101,8 +102,8 @@ static int receive_record(hws_carrier_t *carrier, hws_reader_t *reader, uint32_t
 
 static int send_record(hws_carrier_t *carrier, uint32_t opcode, uint64_t sequence, const void *payload, size_t bytes,
                        uint32_t timeout_ms, char *error, size_t capacity) {
-    hws_record_header_t header = {.length_bytes = (int32_t) (HWS_HEADER_BYTES + bytes), .opcode = opcode,
-                           .sequence = sequence};
+    hws_record_header_t header = {
+        .length_bytes = (int32_t) (HWS_HEADER_BYTES + bytes), .opcode = opcode, .sequence = sequence};
     struct iovec pieces[2] = {{&header, sizeof header}, {(void *) payload, bytes}};
     carrier->ops->set_timeout(carrier, timeout_ms);
     if (carrier->ops->send(carrier, pieces, 2) != 0) {
@@ -228,7 +229,8 @@ int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t d
     hws_welcome_t welcome;
     if (introduce(carrier, config, HWS_PURPOSE_SESSION, description_hash, &is_proved, error_p, error_capacity) != 0
         || hws_handshake_await_welcome(carrier, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, &welcome, error_p,
-                                       error_capacity) != 0
+                                       error_capacity)
+            != 0
         || require_proof(is_proved, error_p, error_capacity) != 0) {
         return -1;
     }
@@ -262,8 +264,10 @@ int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config,
             memcpy(text_p, reader.payload + HWS_STATUS_FIXED_BYTES, bytes);
             text_p[bytes] = '\0';
         } else {
-            snprintf(error_p, error_capacity, "the broker does not speak Hawser's protocol (record %u of %u bytes for "
-                     "STATUS)", reader.header.opcode, reader.payload_bytes);
+            snprintf(error_p, error_capacity,
+                     "the broker does not speak Hawser's protocol (record %u of %u bytes for "
+                     "STATUS)",
+                     reader.header.opcode, reader.payload_bytes);
             rc = -1;
         }
     }

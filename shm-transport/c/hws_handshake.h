@@ -14,7 +14,7 @@
 
 /* The contents of the worker's WELCOME, checked. */
 typedef struct hws_welcome {
-    uint32_t device_count;        /* 1..HWS_MAX_DEVICES */
+    uint32_t device_count; /* 1..HWS_MAX_DEVICES */
     uint64_t session_id;
     uint64_t credit_window_bytes; /* at least one record of the largest size */
     uint32_t max_record_bytes;    /* at most HWS_MAX_RECORD_BYTES */

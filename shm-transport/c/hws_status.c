@@ -61,9 +61,10 @@ static int copy_status(const hws_region_header_t *live, hws_status_t *status_p) 
 static int read_region(hws_shm_t *shm, uint64_t description_hash, hws_status_t *status_p, char *error_p,
                        size_t error_capacity) {
     if (shm->header.protocol_version != HWS_PROTOCOL_VERSION || shm->header.description_hash != description_hash) {
-        snprintf(error_p, error_capacity, "guest libraries and broker must be made from the same description of the "
-                 "API: guest=%016llx broker=%016llx", (unsigned long long) description_hash,
-                 (unsigned long long) shm->header.description_hash);
+        snprintf(error_p, error_capacity,
+                 "guest libraries and broker must be made from the same description of the "
+                 "API: guest=%016llx broker=%016llx",
+                 (unsigned long long) description_hash, (unsigned long long) shm->header.description_hash);
         return -1;
     }
     uint64_t beat = __atomic_load_n(&shm->live->host_beat, __ATOMIC_RELAXED);

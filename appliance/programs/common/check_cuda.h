@@ -9,8 +9,8 @@
 
 static inline void check_cuda_(cudaError_t got, cudaError_t expected, const char *call, const char *file, int line) {
     if (got != expected) {
-        check_fail("%s (%s:%d), expected %d %s, got %d %s", call, file, line, (int) expected, cudaGetErrorName(expected),
-                (int) got, cudaGetErrorName(got));
+        check_fail("%s (%s:%d), expected %d %s, got %d %s", call, file, line, (int) expected,
+                   cudaGetErrorName(expected), (int) got, cudaGetErrorName(got));
     }
 }
 

@@ -85,13 +85,16 @@ struct Image {
     /* Index of a texel in one dimension; -1 for the border. */
     int address(int i, int length) const {
         switch (mode) {
-            case cudaAddressModeWrap: return ((i % length) + length) % length;
+            case cudaAddressModeWrap:
+                return ((i % length) + length) % length;
             case cudaAddressModeMirror: {
                 int j = ((i % (2 * length)) + 2 * length) % (2 * length);
                 return j < length ? j : 2 * length - 1 - j;
             }
-            case cudaAddressModeClamp: return i < 0 ? 0 : i >= length ? length - 1 : i;
-            default: return i < 0 || i >= length ? -1 : i;
+            case cudaAddressModeClamp:
+                return i < 0 ? 0 : i >= length ? length - 1 : i;
+            default:
+                return i < 0 || i >= length ? -1 : i;
         }
     }
 
@@ -124,8 +127,8 @@ struct Image {
 };
 
 static inline Image image_of(int width, int height, int depth) {
-    Image image = {width, height, depth, std::vector<float>((size_t) width * height * depth),
-            cudaAddressModeClamp, false, false, 0};
+    Image image = {width, height, depth, std::vector<float>((size_t) width * height * depth), cudaAddressModeClamp,
+                   false, false,  0};
     for (size_t i = 0; i < image.texels.size(); i++) {
         image.texels[i] = (float) ((i * 37 + i / 7 * 11) % 256); // small integers: weighted sums of them are exact
     }

@@ -162,7 +162,8 @@ static void mipmaps() {
     CUDA_OK(cudaMallocMipmappedArray(&mipmap, &desc, make_cudaExtent(48, 20, 0), 100)); // as many levels as possible
     cudaArray_t level;
     unsigned int levels = 0;
-    for (size_t width = 48, height = 20; levels < 6; levels++, width = width / 2, height = height > 1 ? height / 2 : 1) {
+    for (size_t width = 48, height = 20; levels < 6;
+         levels++, width = width / 2, height = height > 1 ? height / 2 : 1) {
         cudaExtent extent;
         CUDA_OK(cudaGetMipmappedArrayLevel(&level, mipmap, levels));
         CUDA_OK(cudaArrayGetInfo(nullptr, &extent, nullptr, level));
@@ -170,10 +171,11 @@ static void mipmaps() {
         check_equal("height of a level", (long long) height, (long long) extent.height);
         Bytes host = filled(width, height, levels + 1);
         CUDA_OK(cudaMemcpy2DToArray(level, 0, 0, host.data() + width * height * levels, width, width, height,
-                cudaMemcpyHostToDevice));
+                                    cudaMemcpyHostToDevice));
     }
     levels = 0;
-    for (size_t width = 48, height = 20; levels < 6; levels++, width = width / 2, height = height > 1 ? height / 2 : 1) {
+    for (size_t width = 48, height = 20; levels < 6;
+         levels++, width = width / 2, height = height > 1 ? height / 2 : 1) {
         Bytes host = filled(width, height, levels + 1), back(width * height);
         CUDA_OK(cudaGetMipmappedArrayLevel(&level, mipmap, levels));
         CUDA_OK(cudaMemcpy2DFromArray(back.data(), width, level, 0, 0, width, height, cudaMemcpyDeviceToHost));

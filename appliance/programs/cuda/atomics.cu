@@ -47,8 +47,8 @@ __device__ static void work(Cells *cells, int i) {
     unsigned long long seen = cells->cas_max, assumed;
     do {
         assumed = seen;
-        seen = atomicCAS(&cells->cas_max, assumed, assumed > (unsigned long long) i * 3 ? assumed
-                : (unsigned long long) i * 3);
+        seen = atomicCAS(&cells->cas_max, assumed,
+                         assumed > (unsigned long long) i * 3 ? assumed : (unsigned long long) i * 3);
     } while (seen != assumed);
     if (i < 8) {
         atomic_multiply(&cells->cas_product, 2.0);
@@ -130,7 +130,8 @@ static void check_cells(const char *where, const Cells &got) {
     check_equal("xor", xors, got.xorv);
     check_equal("unsigned min", 0x80000000u, got.umin);
     check_equal("unsigned max", 0x80000000u + 999, got.umax);
-    check_equal("exch: all that was put in came out or is inside", 500500, got.returned_sum + (long long) got.exchanged);
+    check_equal("exch: all that was put in came out or is inside", 500500,
+                got.returned_sum + (long long) got.exchanged);
     check_equal("64-bit add", 1000 * 0x100000001LL, (long long) got.add64);
     check_equal("64-bit min", (long long) 0xFFFFFFFF00000000ULL, (long long) got.min64);
     check_equal("64-bit max", (long long) (0xFFFFFFFF00000000ULL + 999), (long long) got.max64);

@@ -21,7 +21,7 @@ static void host_function(void *data) {
     Step *step = (Step *) data;
     if (*step->seen != step->expected) {
         check_fail("what the host function of step %d sees, expected %d, got %d", step->number, step->expected,
-                *step->seen);
+                   *step->seen);
     }
     std::lock_guard<std::mutex> held(lock);
     order.push_back(step->number);

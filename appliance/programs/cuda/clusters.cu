@@ -42,15 +42,21 @@ __global__ void load_tile(const __grid_constant__ CUtensorMap map, float *out, i
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(bar) : "memory");
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"((unsigned) sizeof tile) : "memory");
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
-                "r"(to), "l"(&map), "r"(x), "r"(y), "r"(bar) : "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"((unsigned) sizeof tile)
+                     : "memory");
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
+                "r"(to),
+            "l"(&map), "r"(x), "r"(y), "r"(bar)
+            : "memory");
     }
     __syncthreads();
     unsigned done = 0;
     while (!done) {
         asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
-                : "=r"(done) : "r"(bar) : "memory");
+                     : "=r"(done)
+                     : "r"(bar)
+                     : "memory");
     }
     out[threadIdx.x] = tile[threadIdx.x];
 #else
@@ -59,9 +65,9 @@ __global__ void load_tile(const __grid_constant__ CUtensorMap map, float *out, i
 }
 
 static void tensor_tile() {
-    typedef CUresult (*encode_t)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
-            const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
-            CUtensorMapFloatOOBfill);
+    typedef CUresult (*encode_t)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
+                                 const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
+                                 CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
     void *entry = nullptr;
     cudaDriverEntryPointQueryResult found;
     CUDA_OK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found));
@@ -74,12 +80,14 @@ static void tensor_tile() {
     alignas(64) CUtensorMap map;
     cuuint64_t dims[2] = {SIDE, SIDE}, strides[1] = {SIDE * sizeof(float)};
     cuuint32_t box[2] = {TILE, TILE}, steps[2] = {1, 1};
-    check_equal("encoding", CUDA_SUCCESS, ((encode_t) entry)(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, device, dims, strides, box,
-            steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
-    check_equal("a rank of 6", CUDA_ERROR_INVALID_VALUE, ((encode_t) entry)(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 6, device, dims,
-            strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    check_equal("encoding", CUDA_SUCCESS,
+                ((encode_t) entry)(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, device, dims, strides, box, steps,
+                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                   CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    check_equal("a rank of 6", CUDA_ERROR_INVALID_VALUE,
+                ((encode_t) entry)(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 6, device, dims, strides, box, steps,
+                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                   CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     load_tile<<<1, TILE * TILE>>>(map, out, 24, 40);
     LAUNCH_OK();
     std::vector<float> tile = host_copy(out, TILE * TILE);
@@ -99,7 +107,8 @@ static void refusals(cudaLaunchConfig_t config, int *sums) {
     config.stream = stream;
     cudaLaunchAttribute attribute = config.attrs[0];
     config.attrs = &attribute;
-    const unsigned partly_zero[][3] = {{0, 1, 1}, {CLUSTER, 0, 0}, {1, 1, 0}}, wrong[][3] = {{3, 1, 1}, {1, 2, 1}, {16, 1, 1}};
+    const unsigned partly_zero[][3] = {{0, 1, 1}, {CLUSTER, 0, 0}, {1, 1, 0}},
+                   wrong[][3] = {{3, 1, 1}, {1, 2, 1}, {16, 1, 1}};
     for (int i = 0; i < 6; i++) {
         const unsigned *dim = i < 3 ? partly_zero[i] : wrong[i - 3];
         attribute.val.clusterDim.x = dim[0];
@@ -134,7 +143,8 @@ static void refusals(cudaLaunchConfig_t config, int *sums) {
     value.clusterDim.y = value.clusterDim.z = 1;
     CUDA_OK(cudaGraphKernelNodeSetAttribute(node, cudaKernelNodeAttributeClusterDimension, &value));
     value.clusterDim.x = 3;
-    CUDA_IS(cudaErrorInvalidClusterSize, cudaGraphKernelNodeSetAttribute(node, cudaKernelNodeAttributeClusterDimension, &value));
+    CUDA_IS(cudaErrorInvalidClusterSize,
+            cudaGraphKernelNodeSetAttribute(node, cudaKernelNodeAttributeClusterDimension, &value));
     cudaGetLastError();
     CUDA_OK(cudaGraphKernelNodeGetAttribute(node, cudaKernelNodeAttributeClusterDimension, &back));
     check_equal("the node's clusters stay", CLUSTER, back.clusterDim.x);

@@ -63,7 +63,7 @@ int main(int argc, char **argv) {
     blocks = blocks > 4 ? 4 : blocks;
     if (!check_attribute(cudaDevAttrCooperativeLaunch)) {
         check_true("a cooperative launch is refused",
-                cudaLaunchCooperativeKernel((void *) grid_barrier, blocks, 192, arguments, 0, 0) != cudaSuccess);
+                   cudaLaunchCooperativeKernel((void *) grid_barrier, blocks, 192, arguments, 0, 0) != cudaSuccess);
         check_here("cooperative launch refused");
         return check_pass("tiles and coalesced groups");
     }

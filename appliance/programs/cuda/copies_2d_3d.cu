@@ -22,15 +22,15 @@ static void copies_2d() {
     CUDA_OK(cudaMemcpy2D(first, first_pitch, host.data(), host_pitch, width, height, cudaMemcpyHostToDevice));
     // Into the middle of the larger block, then the whole block back out.
     CUDA_OK(cudaMemcpy2D(second + 2 * second_pitch + 32, second_pitch, first, first_pitch, width, height,
-            cudaMemcpyDeviceToDevice));
+                         cudaMemcpyDeviceToDevice));
     std::vector<unsigned char> whole((width + 64) * (height + 4));
-    CUDA_OK(cudaMemcpy2D(whole.data(), width + 64, second, second_pitch, width + 64, height + 4,
-            cudaMemcpyDeviceToHost));
+    CUDA_OK(
+        cudaMemcpy2D(whole.data(), width + 64, second, second_pitch, width + 64, height + 4, cudaMemcpyDeviceToHost));
     for (size_t y = 0; y < height + 4; y++) {
         for (size_t x = 0; x < width + 64; x++) {
             bool inside = y >= 2 && y < height + 2 && x >= 32 && x < width + 32;
             check_element("2D", (long long) (y * 1000 + x), inside ? pattern(x - 32, y - 2, 0) : 0x55,
-                    whole[y * (width + 64) + x]);
+                          whole[y * (width + 64) + x]);
         }
     }
     // Asynchronous, with the default kind; the host's gap between rows must not change.
@@ -41,11 +41,11 @@ static void copies_2d() {
     for (size_t y = 0; y < height; y++) {
         for (size_t x = 0; x < host_pitch; x++) {
             check_element("2D back", (long long) (y * 1000 + x), x < width ? pattern(x, y, 0) : 0xEE,
-                    back[y * host_pitch + x]);
+                          back[y * host_pitch + x]);
         }
     }
-    CUDA_IS(cudaErrorInvalidPitchValue, cudaMemcpy2D(first, first_pitch, host.data(), width - 1, width, height,
-            cudaMemcpyHostToDevice));
+    CUDA_IS(cudaErrorInvalidPitchValue,
+            cudaMemcpy2D(first, first_pitch, host.data(), width - 1, width, height, cudaMemcpyHostToDevice));
     cudaGetLastError();
     CUDA_OK(cudaStreamDestroy(stream));
     CUDA_OK(cudaFree(first));
@@ -85,7 +85,7 @@ static void copies_3d() {
             for (size_t x = 0; x < width; x++) {
                 bool inside = x >= 8 && x < 28 && y >= 3 && y < 9 && z >= 2 && z < 6;
                 check_element("3D", (long long) ((z * 100 + y) * 100 + x), inside ? pattern(x - 4, y - 1, z - 1) : 0x33,
-                        back[(z * height + y) * width + x]);
+                              back[(z * height + y) * width + x]);
             }
         }
     }

@@ -43,13 +43,13 @@ struct Case {
 };
 
 static const Case CASES[] = {
-        {"no fault", cudaSuccess},
-        {"write to address 0", cudaErrorIllegalAddress},
-        {"write far behind an allocation", cudaErrorIllegalAddress},
-        {"read of a host address", cudaErrorIllegalAddress},
-        {"misaligned write", cudaErrorMisalignedAddress},
-        {"trap", cudaErrorLaunchFailure},
-        {"assert", cudaErrorAssert},
+    {"no fault", cudaSuccess},
+    {"write to address 0", cudaErrorIllegalAddress},
+    {"write far behind an allocation", cudaErrorIllegalAddress},
+    {"read of a host address", cudaErrorIllegalAddress},
+    {"misaligned write", cudaErrorMisalignedAddress},
+    {"trap", cudaErrorLaunchFailure},
+    {"assert", cudaErrorAssert},
 };
 constexpr int CASE_COUNT = sizeof(CASES) / sizeof(CASES[0]);
 
@@ -59,13 +59,27 @@ static int run_case(int number) {
     cudaStream_t other;
     CUDA_OK(cudaStreamCreate(&other));
     switch (number) {
-        case 0: add<<<4, 256>>>(device, 1024); break;
-        case 1: write_at<<<1, 1>>>(nullptr, 0); break;
-        case 2: write_at<<<1, 1>>>(device, 1LL << 40); break;
-        case 3: read_at<<<1, 1>>>((const int *) 0x7fff00001000ULL, device); break;
-        case 4: misaligned<<<1, 1>>>((char *) device); break;
-        case 5: trap<<<1, 64>>>(33); break;
-        default: asserts<<<1, 1>>>(number); break;
+        case 0:
+            add<<<4, 256>>>(device, 1024);
+            break;
+        case 1:
+            write_at<<<1, 1>>>(nullptr, 0);
+            break;
+        case 2:
+            write_at<<<1, 1>>>(device, 1LL << 40);
+            break;
+        case 3:
+            read_at<<<1, 1>>>((const int *) 0x7fff00001000ULL, device);
+            break;
+        case 4:
+            misaligned<<<1, 1>>>((char *) device);
+            break;
+        case 5:
+            trap<<<1, 64>>>(33);
+            break;
+        default:
+            asserts<<<1, 1>>>(number);
+            break;
     }
     LAUNCH_OK();
     cudaError_t expected = CASES[number].error;
@@ -105,7 +119,8 @@ int main(int argc, char **argv) {
         check_true("the child's end", child > 0 && waitpid(child, &status, 0) == child);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
             check_fail("case \"%s\", expected exit 0, got %s %d", CASES[which].name,
-                    WIFEXITED(status) ? "exit" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+                       WIFEXITED(status) ? "exit" : "signal",
+                       WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
         }
     }
     return check_pass("%d cases, each in a process of its own", CASE_COUNT);

@@ -29,12 +29,13 @@ static std::string expected_formats() {
     Formats made;
     int at = 0;
     at += snprintf(made.text + at, sizeof(made.text) - at, "int %d %5d|%-5d|%05d %i %u %x %X %o\n", -7, 42, 42, 42, 8,
-            3000000000u, 255, 255, 8);
+                   3000000000u, 255, 255, 8);
     at += snprintf(made.text + at, sizeof(made.text) - at, "long %lld %llu %llx %ld\n", -9000000000LL,
-            18000000000000000000ULL, 0x123456789abcdefULL, 5L);
+                   18000000000000000000ULL, 0x123456789abcdefULL, 5L);
     at += snprintf(made.text + at, sizeof(made.text) - at, "double %f %.3f %10.2f %e %g %G %a\n", 1.5, -2.0625, 3.14159,
-            12345.678, 0.0001, 1e30, 1.0);
-    at += snprintf(made.text + at, sizeof(made.text) - at, "text %s %10s|%-6s| %c %%\n", "device", "right", "left", 'q');
+                   12345.678, 0.0001, 1e30, 1.0);
+    at +=
+        snprintf(made.text + at, sizeof(made.text) - at, "text %s %10s|%-6s| %c %%\n", "device", "right", "left", 'q');
     snprintf(made.text + at, sizeof(made.text) - at, "none\n");
     return made.text;
 }

@@ -24,7 +24,7 @@ static void await(pid_t child, const char *what) {
     check_true("fork", child > 0 && waitpid(child, &status, 0) == child);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         check_fail("%s, expected exit 0, got %s %d", what, WIFEXITED(status) ? "exit" : "signal",
-                WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+                   WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
     }
 }
 

@@ -20,7 +20,8 @@ __global__ void add(const int *from, int *to, int count) {
 static cudaStream_t stream;
 static int *sum; // ordinary memory, to which graphs add
 
-static cudaGraphNode_t allocate(cudaGraph_t graph, const std::vector<cudaGraphNode_t> &after, size_t bytes, int **memory) {
+static cudaGraphNode_t allocate(cudaGraph_t graph, const std::vector<cudaGraphNode_t> &after, size_t bytes,
+                                int **memory) {
     cudaMemAllocNodeParams params = {};
     params.poolProps.allocType = cudaMemAllocationTypePinned;
     params.poolProps.location.type = cudaMemLocationTypeDevice;

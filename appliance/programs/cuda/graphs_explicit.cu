@@ -17,7 +17,8 @@ __global__ void scale(int *values, int count, int factor, int plus) {
 
 static const int COUNT = 4096;
 
-static cudaGraphNode_t kernel_node(cudaGraph_t graph, std::vector<cudaGraphNode_t> after, int *values, int factor, int plus) {
+static cudaGraphNode_t kernel_node(cudaGraph_t graph, std::vector<cudaGraphNode_t> after, int *values, int factor,
+                                   int plus) {
     int count = COUNT;
     void *arguments[] = {&values, &count, &factor, &plus};
     cudaKernelNodeParams params = {};
@@ -72,7 +73,8 @@ static void all_kinds() {
     cudaGraphNode_t child, empty, back, function;
     CUDA_OK(cudaGraphAddChildGraphNode(&child, graph, &kernel, 1, inner)); // 33
     CUDA_OK(cudaGraphAddEmptyNode(&empty, graph, &child, 1));
-    CUDA_OK(cudaGraphAddMemcpyNode1D(&back, graph, &empty, 1, host.data(), device, COUNT * sizeof(int), cudaMemcpyDeviceToHost));
+    CUDA_OK(cudaGraphAddMemcpyNode1D(&back, graph, &empty, 1, host.data(), device, COUNT * sizeof(int),
+                                     cudaMemcpyDeviceToHost));
     cudaHostNodeParams function_params = {count_up, &calls};
     CUDA_OK(cudaGraphAddHostNode(&function, graph, &back, 1, &function_params));
 
@@ -171,8 +173,9 @@ static void boxes(bool pinned) {
             for (size_t x = 0; x < host_pitch; x++) {
                 bool inside = x >= 1 && x < 41 && y >= 2 && y < 12 && z >= 1 && z < 3;
                 size_t source = ((z - 1 + 1) * height + y - 2 + 3) * host_pitch + x - 1 + 8;
-                check_element(pinned ? "box of pinned memory" : "box of pageable memory", (z * height + y) * host_pitch + x,
-                    inside ? (unsigned char) (source * 7) : 0xEE, back[(z * height + y) * host_pitch + x]);
+                check_element(pinned ? "box of pinned memory" : "box of pageable memory",
+                              (z * height + y) * host_pitch + x, inside ? (unsigned char) (source * 7) : 0xEE,
+                              back[(z * height + y) * host_pitch + x]);
             }
         }
     }
@@ -192,9 +195,10 @@ static void variables() {
         values[i] = 100 + i;
     }
     cudaGraphNode_t to, from;
-    CUDA_OK(cudaGraphAddMemcpyNodeToSymbol(&to, graph, nullptr, 0, symbol, values, sizeof values, 0, cudaMemcpyHostToDevice));
+    CUDA_OK(cudaGraphAddMemcpyNodeToSymbol(&to, graph, nullptr, 0, symbol, values, sizeof values, 0,
+                                           cudaMemcpyHostToDevice));
     CUDA_OK(cudaGraphAddMemcpyNodeFromSymbol(&from, graph, &to, 1, back, symbol, 8 * sizeof(int), 4 * sizeof(int),
-        cudaMemcpyDeviceToHost));
+                                             cudaMemcpyDeviceToHost));
     run(graph, 1);
     for (int i = 0; i < 16; i++) {
         check_element("through a variable", i, i < 8 ? 104 + i : 0, back[i]);
@@ -261,7 +265,8 @@ static void allocation() {
     check_true("an address at once", memory != nullptr);
     cudaGraphNode_t fill = fill_node(graph, {allocate}, memory, 21);
     cudaGraphNode_t kernel = kernel_node(graph, {fill}, memory, 2, 0);
-    CUDA_OK(cudaGraphAddMemcpyNode1D(&copy, graph, &kernel, 1, out, memory, COUNT * sizeof(int), cudaMemcpyDeviceToDevice));
+    CUDA_OK(
+        cudaGraphAddMemcpyNode1D(&copy, graph, &kernel, 1, out, memory, COUNT * sizeof(int), cudaMemcpyDeviceToDevice));
     CUDA_OK(cudaGraphAddMemFreeNode(&release, graph, &copy, 1, memory));
     run(graph, 5);
     check_equal("allocated in the graph", 42, host_copy(out, COUNT)[COUNT - 1]);
@@ -297,7 +302,7 @@ static void arrays() {
     CUDA_OK(cudaGraphAddMemcpyNode(&to, graph, nullptr, 0, &in));
     CUDA_OK(cudaGraphAddMemcpyNode(&from, graph, &to, 1, &out));
     CUDA_OK(cudaGraphAddMemcpyNode1D(&last, graph, &from, 1, back.data(), device, back.size() * sizeof(int),
-        cudaMemcpyDeviceToHost));
+                                     cudaMemcpyDeviceToHost));
     cudaMemcpy3DParms asked;
     CUDA_OK(cudaGraphMemcpyNodeGetParams(from, &asked));
     check_true("the array that is copied from", asked.srcArray == array && asked.dstArray == nullptr);

@@ -115,7 +115,8 @@ static void copies_fills_and_functions() {
     cudaGraph_t graph;
     CUDA_OK(cudaGraphCreate(&graph, 0));
     cudaGraphNode_t to, zero, from, function;
-    CUDA_OK(cudaGraphAddMemcpyNode1D(&to, graph, nullptr, 0, device, first.data(), COUNT * sizeof(int), cudaMemcpyHostToDevice));
+    CUDA_OK(cudaGraphAddMemcpyNode1D(&to, graph, nullptr, 0, device, first.data(), COUNT * sizeof(int),
+                                     cudaMemcpyHostToDevice));
     cudaMemsetParams params = {};
     params.dst = device;
     params.value = 9;
@@ -123,7 +124,8 @@ static void copies_fills_and_functions() {
     params.width = 10;
     params.height = 1;
     CUDA_OK(cudaGraphAddMemsetNode(&zero, graph, &to, 1, &params));
-    CUDA_OK(cudaGraphAddMemcpyNode1D(&from, graph, &zero, 1, back.data(), device, COUNT * sizeof(int), cudaMemcpyDeviceToHost));
+    CUDA_OK(cudaGraphAddMemcpyNode1D(&from, graph, &zero, 1, back.data(), device, COUNT * sizeof(int),
+                                     cudaMemcpyDeviceToHost));
     cudaHostNodeParams host = {count_up, &calls};
     CUDA_OK(cudaGraphAddHostNode(&function, graph, &from, 1, &host));
     cudaGraphExec_t exec;
@@ -131,8 +133,10 @@ static void copies_fills_and_functions() {
     CUDA_OK(cudaGraphLaunch(exec, 0));
     CUDA_OK(cudaDeviceSynchronize());
     check_true("as made", back[9] == 9 && back[10] == 1 && calls == 1);
-    CUDA_OK(cudaGraphExecMemcpyNodeSetParams1D(exec, to, device, second.data(), COUNT * sizeof(int), cudaMemcpyHostToDevice));
-    CUDA_OK(cudaGraphExecMemcpyNodeSetParams1D(exec, from, other.data(), device, COUNT * sizeof(int), cudaMemcpyDeviceToHost));
+    CUDA_OK(cudaGraphExecMemcpyNodeSetParams1D(exec, to, device, second.data(), COUNT * sizeof(int),
+                                               cudaMemcpyHostToDevice));
+    CUDA_OK(cudaGraphExecMemcpyNodeSetParams1D(exec, from, other.data(), device, COUNT * sizeof(int),
+                                               cudaMemcpyDeviceToHost));
     params.value = 7;
     CUDA_OK(cudaGraphExecMemsetNodeSetParams(exec, zero, &params));
     cudaHostNodeParams changed = {count_up, &others};
@@ -224,7 +228,7 @@ static void destroyed_at_once() {
         CUDA_OK(cudaGraphCreate(&graph, 0));
         cudaGraphNode_t copy, function, first = node(graph, {}, Kernel(fill, device, i));
         CUDA_OK(cudaGraphAddMemcpyNode1D(&copy, graph, &first, 1, back.data(), device, COUNT * sizeof(int),
-            cudaMemcpyDeviceToHost));
+                                         cudaMemcpyDeviceToHost));
         cudaHostNodeParams host = {count_up, &calls};
         CUDA_OK(cudaGraphAddHostNode(&function, graph, &copy, 1, &host));
         cudaGraphExec_t exec;

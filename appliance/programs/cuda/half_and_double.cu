@@ -12,10 +12,10 @@ static const struct {
     double single_ulp;
     double double_ulp;
 } MATH[MATH_FUNCTIONS] = {
-        {"sqrt", 0, 0}, {"cbrt", 1, 1}, {"rsqrt", 2, 1}, {"exp", 2, 1}, {"exp2", 2, 1}, {"expm1", 1, 1}, {"log", 1, 1},
-        {"log2", 1, 1}, {"log10", 2, 1}, {"log1p", 1, 1}, {"sin", 2, 2}, {"cos", 2, 2}, {"tan", 4, 2}, {"asin", 2, 2},
-        {"acos", 2, 2}, {"atan", 2, 2}, {"sinh", 3, 2}, {"cosh", 2, 1}, {"tanh", 2, 1}, {"erf", 2, 2}, {"erfc", 4, 5},
-        {"tgamma", 5, 10}, {"pow", 4, 2}, {"atan2", 3, 2},
+    {"sqrt", 0, 0}, {"cbrt", 1, 1}, {"rsqrt", 2, 1}, {"exp", 2, 1},     {"exp2", 2, 1}, {"expm1", 1, 1},
+    {"log", 1, 1},  {"log2", 1, 1}, {"log10", 2, 1}, {"log1p", 1, 1},   {"sin", 2, 2},  {"cos", 2, 2},
+    {"tan", 4, 2},  {"asin", 2, 2}, {"acos", 2, 2},  {"atan", 2, 2},    {"sinh", 3, 2}, {"cosh", 2, 1},
+    {"tanh", 2, 1}, {"erf", 2, 2},  {"erfc", 4, 5},  {"tgamma", 5, 10}, {"pow", 4, 2},  {"atan2", 3, 2},
 };
 
 template <typename T> __host__ __device__ static T reciprocal_root(T x) {
@@ -164,7 +164,7 @@ template <typename T> static void math(const char *precision) {
             double off = std::fabs((double) got - (double) here[f]) / ulp(here[f]);
             if (!(off <= bound)) {
                 check_fail("%s %s of x=%.17g y=%.17g, expected %.17g within %g ulp, got %.17g (%.1f ulp)", precision,
-                        MATH[f].name, (double) x[i], (double) y[i], (double) here[f], bound, (double) got, off);
+                           MATH[f].name, (double) x[i], (double) y[i], (double) here[f], bound, (double) got, off);
             }
         }
     }
@@ -194,8 +194,8 @@ template <typename T> static void exact(const char *precision) {
         for (int n = 0; n < 16; n++) {
             if (memcmp(&expected[n], &out[(size_t) i * 16 + n], sizeof(T)) != 0) {
                 check_fail("%s operation %d of %.17g and %.17g, expected %.17g, got %.17g", precision, n,
-                        (double) values[i], (double) values[i + 1], (double) expected[n],
-                        (double) out[(size_t) i * 16 + n]);
+                           (double) values[i], (double) values[i + 1], (double) expected[n],
+                           (double) out[(size_t) i * 16 + n]);
             }
         }
     }

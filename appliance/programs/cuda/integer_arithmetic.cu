@@ -122,8 +122,27 @@ __global__ void special(unsigned int *out) {
 int main(int argc, char **argv) {
     check_begin(argc, argv);
     std::vector<long long> a, b;
-    const long long edges[] = {0, 1, -1, 2, 7, -7, 31, 32, 63, 255, 256, 32767, -32768, 65535, 0x7FFFFFFFLL,
-            -0x80000000LL, 0xFFFFFFFFLL, 0x100000000LL, 0x7FFFFFFFFFFFFFFFLL, (long long) 0x8000000000000001ULL, 1000003};
+    const long long edges[] = {0,
+                               1,
+                               -1,
+                               2,
+                               7,
+                               -7,
+                               31,
+                               32,
+                               63,
+                               255,
+                               256,
+                               32767,
+                               -32768,
+                               65535,
+                               0x7FFFFFFFLL,
+                               -0x80000000LL,
+                               0xFFFFFFFFLL,
+                               0x100000000LL,
+                               0x7FFFFFFFFFFFFFFFLL,
+                               (long long) 0x8000000000000001ULL,
+                               1000003};
     for (long long x : edges) {
         for (long long y : edges) {
             a.push_back(x);
@@ -147,18 +166,28 @@ int main(int argc, char **argv) {
         for (int n = 0; n < RESULTS; n++) {
             if (expected[n] != out[(size_t) i * RESULTS + n]) {
                 check_fail("result %d of a=%lld b=%lld, expected %lld, got %lld", n, a[i], b[i], expected[n],
-                        out[(size_t) i * RESULTS + n]);
+                           out[(size_t) i * RESULTS + n]);
             }
         }
     }
     unsigned int *words = device_array<unsigned int>(14);
     special<<<1, 1>>>(words);
     LAUNCH_OK();
-    const unsigned int specials[] = {0x11355579u, 0x0000FFFFu, 0x12 * 1 + 0x34 * 2 + 0x56 * 3 + 0x78 * 4 + 5, 0x50505678u,
-            (unsigned int) (((unsigned long long) 0x12345678u * 0x9ABCDEF0u) >> 32),
-            (unsigned int) (((long long) 0x12345678 * -77777) >> 32),
-            (unsigned int) (__builtin_popcountll(0xF0F0F0F012345678ULL) * 1000 + 27 * 10 + 21 % 10), 0xFFFFFFFEu ^ 8u,
-            0x12345678u >> 8 & 0xFFF, (0x12345678u & ~0xFF0u) | 0xAB0u, 0x7FFFFFFF, 255, 1, 8};
+    const unsigned int specials[] = {
+        0x11355579u,
+        0x0000FFFFu,
+        0x12 * 1 + 0x34 * 2 + 0x56 * 3 + 0x78 * 4 + 5,
+        0x50505678u,
+        (unsigned int) (((unsigned long long) 0x12345678u * 0x9ABCDEF0u) >> 32),
+        (unsigned int) (((long long) 0x12345678 * -77777) >> 32),
+        (unsigned int) (__builtin_popcountll(0xF0F0F0F012345678ULL) * 1000 + 27 * 10 + 21 % 10),
+        0xFFFFFFFEu ^ 8u,
+        0x12345678u >> 8 & 0xFFF,
+        (0x12345678u & ~0xFF0u) | 0xAB0u,
+        0x7FFFFFFF,
+        255,
+        1,
+        8};
     std::vector<unsigned int> got = host_copy(words, 14);
     for (int i = 0; i < 14; i++) {
         check_element("special", i, specials[i], got[i]);

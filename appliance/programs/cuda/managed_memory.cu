@@ -129,7 +129,8 @@ static void advice() {
     cudaMemLocation device = {}, host = {};
     device.type = cudaMemLocationTypeDevice;
     host.type = cudaMemLocationTypeHost;
-    const cudaError_t concurrent = check_attribute(cudaDevAttrConcurrentManagedAccess) ? cudaSuccess : cudaErrorInvalidDevice;
+    const cudaError_t concurrent =
+        check_attribute(cudaDevAttrConcurrentManagedAccess) ? cudaSuccess : cudaErrorInvalidDevice;
     CUDA_OK(cudaMemAdvise(values, bytes, cudaMemAdviseSetReadMostly, device));
     int read_mostly = 9;
     CUDA_OK(cudaMemRangeGetAttribute(&read_mostly, sizeof(int), cudaMemRangeAttributeReadMostly, values, bytes));

@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
     cudaDeviceProp properties;
     CUDA_OK(cudaGetDeviceProperties(&properties, 0));
     check_equal("the property and the attribute", check_attribute(cudaDevAttrCanMapHostMemory),
-            properties.canMapHostMemory);
+                properties.canMapHostMemory);
     if (!properties.canMapHostMemory) {
         check_unsupported("the device cannot map host memory");
     }

@@ -35,7 +35,7 @@ __global__ void step(const float4 *positions, float4 *next, float4 *velocities, 
 }
 
 static void host_step(const std::vector<double> &positions, std::vector<double> &next, std::vector<double> &velocities,
-        int count) {
+                      int count) {
     for (int i = 0; i < count; i++) {
         double force[3] = {0, 0, 0};
         for (int j = 0; j < count; j++) {
@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
     std::vector<double> positions(4 * count), next(4 * count), velocities(4 * count);
     for (int i = 0; i < count; i++) {
         bodies[i] = make_float4(check_random_float(&seed), check_random_float(&seed), check_random_float(&seed),
-                1.0f + 0.5f * check_random_float(&seed));
+                                1.0f + 0.5f * check_random_float(&seed));
         positions[4 * i] = bodies[i].x;
         positions[4 * i + 1] = bodies[i].y;
         positions[4 * i + 2] = bodies[i].z;

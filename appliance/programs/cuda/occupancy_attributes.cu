@@ -48,14 +48,14 @@ static void device_properties() {
     check_equal("minor", properties.minor, check_attribute(cudaDevAttrComputeCapabilityMinor));
     check_equal("multiprocessors", properties.multiProcessorCount, check_attribute(cudaDevAttrMultiProcessorCount));
     check_equal("shared memory", (long long) properties.sharedMemPerBlock,
-            check_attribute(cudaDevAttrMaxSharedMemoryPerBlock));
+                check_attribute(cudaDevAttrMaxSharedMemoryPerBlock));
     check_equal("mapped memory", properties.canMapHostMemory, check_attribute(cudaDevAttrCanMapHostMemory));
     check_equal("managed memory", properties.managedMemory, check_attribute(cudaDevAttrManagedMemory));
     check_true("at least one multiprocessor", properties.multiProcessorCount >= 1);
     size_t available = 0, total = 0;
     CUDA_OK(cudaMemGetInfo(&available, &total));
     check_true("properties' memory is within 2% of cudaMemGetInfo's",
-            properties.totalGlobalMem / 50 * 49 <= total && total / 50 * 49 <= properties.totalGlobalMem);
+               properties.totalGlobalMem / 50 * 49 <= total && total / 50 * 49 <= properties.totalGlobalMem);
     char bus[32];
     int device = -1;
     CUDA_OK(cudaDeviceGetPCIBusId(bus, sizeof(bus), 0));
@@ -76,7 +76,7 @@ static void functions() {
     CUDA_OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, uses_shared, 256, 0));
     check_true("blocks a multiprocessor", blocks >= 1);
     check_true("not more threads than a multiprocessor has",
-            blocks * 256 <= check_attribute(cudaDevAttrMaxThreadsPerMultiProcessor));
+               blocks * 256 <= check_attribute(cudaDevAttrMaxThreadsPerMultiProcessor));
     int with_more = 0;
     CUDA_OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&with_more, uses_shared, 256, 40000));
     check_true("more shared memory, not more blocks", with_more <= blocks);

@@ -91,7 +91,8 @@ static void kernels_beside_a_kernel() {
     constexpr size_t LONG_INTS = 4 << 20;
     cudaStream_t waiting, others[STREAMS];
     CUDA_OK(cudaStreamCreateWithFlags(&waiting, cudaStreamNonBlocking));
-    int *words = device_array<int>(STREAMS), *results = device_array<int>(STREAMS), *large = device_array<int>(LONG_INTS);
+    int *words = device_array<int>(STREAMS), *results = device_array<int>(STREAMS),
+        *large = device_array<int>(LONG_INTS);
     int *host;
     CUDA_OK(cudaMallocHost(&host, LONG_INTS * sizeof(int)));
     for (size_t i = 0; i < LONG_INTS; i++) {

@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     for (size_t at = 0; at < bytes; at += chunk) {
         size_t length = bytes - at < chunk ? bytes - at : chunk;
         CUDA_OK(cudaMemcpyAsync((char *) registered.data() + at, (char *) device + at, length, cudaMemcpyDeviceToHost,
-                streams[turn++ % 2]));
+                                streams[turn++ % 2]));
     }
     CUDA_OK(cudaStreamSynchronize(streams[0]));
     CUDA_OK(cudaStreamSynchronize(streams[1]));

@@ -32,7 +32,8 @@ int main(int argc, char **argv) {
     check_here("the device sees host memory: %d", seen);
     if (!seen) {
         CUDA_IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
-        check_true("the error names pinned memory", strstr(cudaGetErrorString(cudaErrorIllegalAddress), "pinned") != nullptr);
+        check_true("the error names pinned memory",
+                   strstr(cudaGetErrorString(cudaErrorIllegalAddress), "pinned") != nullptr);
         return check_pass("sums in pinned memory, or the reason why not");
     }
     CUDA_OK(cudaDeviceSynchronize());

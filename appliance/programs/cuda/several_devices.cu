@@ -92,7 +92,7 @@ static void check_peers(std::vector<Device> &devices) {
         for (int i = 0; i < COUNT; i++) {
             if (got[i] != devices[here].expected[i] + devices[peer].expected[i]) {
                 check_fail("a kernel with another device's memory: element %d, expected %d, got %d", i,
-                        devices[here].expected[i] + devices[peer].expected[i], got[i]);
+                           devices[here].expected[i] + devices[peer].expected[i], got[i]);
             }
         }
         CUDA_OK(cudaFree(out));
@@ -148,7 +148,7 @@ int main(int argc, char **argv) {
         CUDA_OK(cudaSetDevice(number));
         launch(devices[number], number + 3, 10 * number);
         CUDA_OK(cudaMemcpyPeerAsync(devices[next].values, next, devices[number].values, number, COUNT * sizeof(int),
-                devices[number].stream));
+                                    devices[number].stream));
         CUDA_OK(cudaEventRecord(devices[number].event, devices[number].stream));
         CUDA_OK(cudaSetDevice(next));
         CUDA_OK(cudaStreamWaitEvent(devices[next].stream, devices[number].event, 0));
@@ -158,7 +158,7 @@ int main(int argc, char **argv) {
         }
         CUDA_OK(cudaStreamSynchronize(devices[next].stream));
         CUDA_OK(cudaMemcpy(devices[next].values, devices[next].expected.data(), COUNT * sizeof(int),
-                cudaMemcpyHostToDevice));
+                           cudaMemcpyHostToDevice));
     }
     for (int number = 0; number < count; number++) {
         int next = (number + 1) % count;
@@ -174,14 +174,14 @@ int main(int argc, char **argv) {
     for (int number = 0; number < count; number++) {
         CUDA_OK(cudaSetDevice(number));
         CUDA_OK(cudaMemcpyAsync(pinned + (size_t) number * COUNT, devices[number].values, COUNT * sizeof(int),
-                cudaMemcpyDeviceToHost, devices[number].stream));
+                                cudaMemcpyDeviceToHost, devices[number].stream));
     }
     for (int number = 0; number < count; number++) {
         CUDA_OK(cudaStreamSynchronize(devices[number].stream));
         for (int i = 0; i < COUNT; i++) {
             if (pinned[(size_t) number * COUNT + i] != devices[number].expected[i]) {
                 check_fail("in pinned memory: element %d, expected %d, got %d", i, devices[number].expected[i],
-                        pinned[(size_t) number * COUNT + i]);
+                           pinned[(size_t) number * COUNT + i]);
             }
         }
     }

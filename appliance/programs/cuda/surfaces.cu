@@ -134,8 +134,8 @@ static void two_dimensions() {
 
 static void three_dimensions(int layered) {
     std::vector<unsigned short> zeros(WIDTH * HEIGHT * DEPTH), back(zeros.size());
-    cudaArray_t array = array_of(WIDTH, HEIGHT, DEPTH, zeros.data(),
-            cudaArraySurfaceLoadStore | (layered ? cudaArrayLayered : 0));
+    cudaArray_t array =
+        array_of(WIDTH, HEIGHT, DEPTH, zeros.data(), cudaArraySurfaceLoadStore | (layered ? cudaArrayLayered : 0));
     cudaSurfaceObject_t surface = surface_of(array);
     write3D<<<dim3(3, 3, DEPTH), dim3(16, 8)>>>(surface, layered);
     LAUNCH_OK();
@@ -147,7 +147,8 @@ static void three_dimensions(int layered) {
     CUDA_OK(cudaMemcpy3D(&copy));
     for (int i = 0; i < WIDTH * HEIGHT * DEPTH; i++) {
         int x = i % WIDTH, y = i / WIDTH % HEIGHT, z = i / WIDTH / HEIGHT;
-        check_element(layered ? "written in layers" : "written in three dimensions", i, x + y * 100 + z * 7000, back[i]);
+        check_element(layered ? "written in layers" : "written in three dimensions", i, x + y * 100 + z * 7000,
+                      back[i]);
     }
     CUDA_OK(cudaDestroySurfaceObject(surface));
     CUDA_OK(cudaFreeArray(array));

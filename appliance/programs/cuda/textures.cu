@@ -39,7 +39,7 @@ template <int HOW> static void filters_and_modes(const char *what, int width, in
     Image image = image_of(width, height == 0 ? 1 : height, depth == 0 ? 1 : depth);
     cudaArray_t array = array_of(width, height, depth, image.texels.data());
     const cudaTextureAddressMode modes[] = {cudaAddressModeClamp, cudaAddressModeBorder, cudaAddressModeWrap,
-            cudaAddressModeMirror};
+                                            cudaAddressModeMirror};
     image.border = 77;
     for (cudaTextureAddressMode mode : modes) {
         image.mode = mode;
@@ -78,7 +78,7 @@ static void layers() {
         check_near("layers of one dimension", (long long) i, one.at(at[i].x, 0, 0), rows[i], NEAR);
         one.height = height;
         one.texels.assign(all.texels.begin() + layer * width * height,
-                all.texels.begin() + (layer + 1) * width * height);
+                          all.texels.begin() + (layer + 1) * width * height);
         check_near("layers of two dimensions", (long long) i, one.at(at[i].x, at[i].y, 0), slices[i], NEAR);
     }
     CUDA_OK(cudaDestroyTextureObject(first));
@@ -106,7 +106,8 @@ static void elements() {
     plain.addressMode[0] = fraction.addressMode[0] = cudaAddressModeClamp;
     fraction.readMode = cudaReadModeNormalizedFloat;
     cudaTextureObject_t objects[] = {texture_of(byte_array, plain), texture_of(short_array, plain),
-            texture_of(int_array, plain), texture_of(byte_array, fraction), texture_of(short_array, fraction)};
+                                     texture_of(int_array, plain), texture_of(byte_array, fraction),
+                                     texture_of(short_array, fraction)};
     std::vector<uchar4> got_bytes = fetched<ONE, uchar4>(objects[0], at);
     std::vector<short> got_shorts = fetched<ONE, short>(objects[1], at);
     std::vector<int2> got_ints = fetched<ONE, int2>(objects[2], at);
@@ -169,7 +170,7 @@ static void pitched_memory() {
     size_t pitch;
     CUDA_OK(cudaMallocPitch(&device, &pitch, image.width * sizeof(float), image.height));
     CUDA_OK(cudaMemcpy2D(device, pitch, image.texels.data(), image.width * sizeof(float), image.width * sizeof(float),
-            image.height, cudaMemcpyHostToDevice));
+                         image.height, cudaMemcpyHostToDevice));
     cudaResourceDesc resource = {};
     resource.resType = cudaResourceTypePitch2D;
     resource.res.pitch2D.devPtr = device;
@@ -197,7 +198,7 @@ static void levels() {
         std::vector<float> values(32 * 16, level * 64.0f);
         CUDA_OK(cudaGetMipmappedArrayLevel(&array, mipmap, level));
         CUDA_OK(cudaMemcpy2DToArray(array, 0, 0, values.data(), (32 >> level) * 4, (32 >> level) * 4, 16 >> level,
-                cudaMemcpyHostToDevice));
+                                    cudaMemcpyHostToDevice));
     }
     cudaResourceDesc resource = {};
     resource.resType = cudaResourceTypeMipmappedArray;
@@ -236,8 +237,8 @@ static void cubes_and_gathers() {
     texture.normalizedCoords = 1;
     cudaTextureObject_t object = texture_of(cube, texture);
     const std::vector<float4> at = {make_float4(1, 0.1f, 0.2f, 0), make_float4(-1, 0.1f, 0.2f, 0),
-            make_float4(0.1f, 1, 0.2f, 0), make_float4(0.1f, -1, 0.2f, 0), make_float4(0.1f, 0.2f, 1, 0),
-            make_float4(0.1f, 0.2f, -1, 0)};
+                                    make_float4(0.1f, 1, 0.2f, 0), make_float4(0.1f, -1, 0.2f, 0),
+                                    make_float4(0.1f, 0.2f, 1, 0), make_float4(0.1f, 0.2f, -1, 0)};
     std::vector<float> got = fetched<CUBE, float>(object, at);
     for (int i = 0; i < 6; i++) {
         check_near("faces of a cube", i, i + 1, got[i], 0);
@@ -273,9 +274,10 @@ static void descriptions() {
     texture.filterMode = cudaFilterModeLinear;
     cudaTextureObject_t object = texture_of(array, texture);
     CUDA_OK(cudaGetTextureObjectTextureDesc(&got, object));
-    check_true("what the texture was made as", got.addressMode[0] == cudaAddressModeBorder
-            && got.addressMode[1] == cudaAddressModeClamp && got.filterMode == cudaFilterModeLinear
-            && got.readMode == cudaReadModeElementType && got.normalizedCoords == 0);
+    check_true("what the texture was made as",
+               got.addressMode[0] == cudaAddressModeBorder && got.addressMode[1] == cudaAddressModeClamp
+                   && got.filterMode == cudaFilterModeLinear && got.readMode == cudaReadModeElementType
+                   && got.normalizedCoords == 0);
     cudaResourceDesc resource;
     CUDA_OK(cudaGetTextureObjectResourceDesc(&resource, object));
     check_true("what it reads", resource.resType == cudaResourceTypeArray && resource.res.array.array == array);

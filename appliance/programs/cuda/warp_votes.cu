@@ -66,8 +66,8 @@ int main(int argc, char **argv) {
         check_element("syncthreads_count", thread, (threads + 4) / 5, own[9]);
         check_element("syncthreads_and/or", thread, 3, own[10]);
         unsigned int leading = lane == 0 ? 32 : __builtin_clz(lane);
-        check_element("popc, clz, ffs", thread, 4 * __builtin_popcount(lane) + 100 * leading
-                + 10000 * __builtin_ffs(lane), own[11]);
+        check_element("popc, clz, ffs", thread,
+                      4 * __builtin_popcount(lane) + 100 * leading + 10000 * __builtin_ffs(lane), own[11]);
         unsigned int reversed = 0;
         for (int bit = 0; bit < 32; bit++) {
             reversed |= (lane >> bit & 1u) << (31 - bit);

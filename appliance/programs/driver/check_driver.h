@@ -164,7 +164,7 @@ CUresult cuDriverGetVersion(int *driverVersion);
 CUresult cuGetErrorName(CUresult error, const char **pStr);
 CUresult cuGetErrorString(CUresult error, const char **pStr);
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, unsigned long long flags,
-        CUdriverProcAddressQueryResult *symbolStatus);
+                          CUdriverProcAddressQueryResult *symbolStatus);
 CUresult cuDeviceGet(CUdevice *device, int ordinal);
 CUresult cuDeviceGetCount(int *count);
 CUresult cuDeviceGetName(char *name, int len, CUdevice dev);
@@ -184,21 +184,21 @@ CUresult cuCtxSynchronize(void);
 CUresult cuModuleLoad(CUmodule *module, const char *fname);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
-        void **optionValues);
+                            void **optionValues);
 CUresult cuModuleUnload(CUmodule hmod);
 CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name);
 CUresult cuModuleGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name);
 CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc);
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-        unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-        CUstream hStream, void **kernelParams, void **extra);
+                        unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                        unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
-        size_t dynamicSMemSize);
+                                                     size_t dynamicSMemSize);
 CUresult cuMemGetInfo(size_t *free, size_t *total);
 CUresult cuMemAlloc(CUdeviceptr *dptr, size_t bytesize);
 CUresult cuMemAllocPitch(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-        unsigned int ElementSizeBytes);
+                         unsigned int ElementSizeBytes);
 CUresult cuMemFree(CUdeviceptr dptr);
 CUresult cuMemAllocHost_v2(void **pp, size_t bytesize);
 CUresult cuMemFreeHost(void *p);
@@ -245,7 +245,7 @@ static inline void check_driver_(CUresult got, CUresult expected, const char *ca
         cuGetErrorName(expected, &expected_name);
         cuGetErrorName(got, &got_name);
         check_fail("%s (%s:%d), expected %d %s, got %d %s", call, file, line, (int) expected, expected_name, (int) got,
-                got_name);
+                   got_name);
     }
 }
 
@@ -337,7 +337,7 @@ static inline void *check_memory(size_t bytes) {
     do {                                                                                                               \
         void *parameters_[] = {__VA_ARGS__};                                                                           \
         CU_OK(cuLaunchKernel((function), (unsigned int) (grid), 1, 1, (unsigned int) (block), 1, 1, (shared),          \
-                (stream), parameters_, NULL));                                                                         \
+                             (stream), parameters_, NULL));                                                            \
     } while (0)
 
 #endif

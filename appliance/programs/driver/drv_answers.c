@@ -17,12 +17,13 @@ typedef int CUjitInputType, CUmemPool_attribute;
 #define cuLinkAddFile cuLinkAddFile_v2
 CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
-        unsigned int numOptions, CUjit_option *options, void **optionValues);
+                       unsigned int numOptions, CUjit_option *options, void **optionValues);
 CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
-        CUjit_option *options, void **optionValues);
+                       CUjit_option *options, void **optionValues);
 CUresult cuLinkDestroy(CUlinkState state);
 CUresult cuModuleLoad(CUmodule *module, const char *fname);
-CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+                                CUdeviceptr ptr);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev);
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
@@ -89,7 +90,8 @@ static void images(void) {
         CU_IS(CUDA_ERROR_INVALID_IMAGE, cuLinkAddFile(link, (CUjitInputType) type, path, 0, NULL, NULL));
         CU_IS(CUDA_ERROR_INVALID_VALUE, cuLinkAddData(link, (CUjitInputType) type, empty, 0, "empty", 0, NULL, NULL));
         if (type <= 2) {
-            CU_IS(CUDA_ERROR_INVALID_IMAGE, cuLinkAddData(link, (CUjitInputType) type, empty, 1, "empty", 0, NULL, NULL));
+            CU_IS(CUDA_ERROR_INVALID_IMAGE,
+                  cuLinkAddData(link, (CUjitInputType) type, empty, 1, "empty", 0, NULL, NULL));
         }
         CU_OK(cuLinkDestroy(link));
     }

@@ -15,16 +15,16 @@ static unsigned char *filled(size_t width, size_t height, size_t depth) {
 }
 
 static CUarray array_of(size_t width, size_t height, size_t depth, CUarray_format format, unsigned int channels,
-        unsigned int flags) {
-    const CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = width, .Height = height, .Depth = depth, .Format = format,
-            .NumChannels = channels, .Flags = flags};
+                        unsigned int flags) {
+    const CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+        .Width = width, .Height = height, .Depth = depth, .Format = format, .NumChannels = channels, .Flags = flags};
     CUarray array;
     CU_OK(cuArray3DCreate(&array, &descriptor));
     return array;
 }
 
 static void expect_descriptor(const char *what, CUarray array, size_t width, size_t height, size_t depth,
-        CUarray_format format, unsigned int channels, unsigned int flags) {
+                              CUarray_format format, unsigned int channels, unsigned int flags) {
     CUDA_ARRAY3D_DESCRIPTOR got;
     CU_OK(cuArray3DGetDescriptor(&got, array));
     check_equal(what, (long long) width, (long long) got.Width);
@@ -52,9 +52,9 @@ static void descriptors(void) {
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         CUarray array = array_of(shapes[i].width, shapes[i].height, shapes[i].depth, shapes[i].format,
-                shapes[i].channels, shapes[i].flags);
+                                 shapes[i].channels, shapes[i].flags);
         expect_descriptor(shapes[i].what, array, shapes[i].width, shapes[i].height, shapes[i].depth, shapes[i].format,
-                shapes[i].channels, shapes[i].flags);
+                          shapes[i].channels, shapes[i].flags);
         CU_OK(cuArrayDestroy(array));
     }
     const CUDA_ARRAY_DESCRIPTOR plain = {.Width = 30, .Height = 20, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 2};
@@ -62,8 +62,8 @@ static void descriptors(void) {
     CUarray array;
     CU_OK(cuArrayCreate(&array, &plain));
     CU_OK(cuArrayGetDescriptor(&got, array));
-    check_true("cuArrayGetDescriptor", got.Width == 30 && got.Height == 20 && got.Format == CU_AD_FORMAT_FLOAT
-            && got.NumChannels == 2);
+    check_true("cuArrayGetDescriptor",
+               got.Width == 30 && got.Height == 20 && got.Format == CU_AD_FORMAT_FLOAT && got.NumChannels == 2);
     expect_descriptor("of cuArrayCreate", array, 30, 20, 0, CU_AD_FORMAT_FLOAT, 2, 0);
     CU_OK(cuArrayDestroy(array));
 }
@@ -74,17 +74,35 @@ static void boxes_2d(void) {
     CUarray array = array_of(52, height, 0, CU_AD_FORMAT_UNSIGNED_INT8, 4, 0);
     unsigned char *host = filled(pitch, height, 1), *back = check_memory(pitch * height);
     unsigned char *zeros = check_memory(width * height);
-    CUDA_MEMCPY2D clear = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = zeros, .srcPitch = width,
-            .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = width, .Height = height};
+    CUDA_MEMCPY2D clear = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                           .srcHost = zeros,
+                           .srcPitch = width,
+                           .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                           .dstArray = array,
+                           .WidthInBytes = width,
+                           .Height = height};
     CU_OK(cuMemcpy2D(&clear));
-    CUDA_MEMCPY2D in = {.srcXInBytes = 13, .srcY = 4, .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host,
-            .srcPitch = pitch, .dstXInBytes = 8, .dstY = 6, .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array,
-            .WidthInBytes = 120, .Height = 20};
+    CUDA_MEMCPY2D in = {.srcXInBytes = 13,
+                        .srcY = 4,
+                        .srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcHost = host,
+                        .srcPitch = pitch,
+                        .dstXInBytes = 8,
+                        .dstY = 6,
+                        .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                        .dstArray = array,
+                        .WidthInBytes = 120,
+                        .Height = 20};
     CU_OK(cuMemcpy2D(&in));
     memset(back, 0xEE, pitch * height);
-    CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .dstXInBytes = 40,
-            .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = back, .dstPitch = pitch, .WidthInBytes = width,
-            .Height = height};
+    CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                         .srcArray = array,
+                         .dstXInBytes = 40,
+                         .dstMemoryType = CU_MEMORYTYPE_HOST,
+                         .dstHost = back,
+                         .dstPitch = pitch,
+                         .WidthInBytes = width,
+                         .Height = height};
     CU_OK(cuMemcpy2D(&out));
     for (size_t y = 0; y < height; y++) {
         for (size_t x = 0; x < pitch; x++) {
@@ -109,29 +127,66 @@ static void boxes_3d(void) {
     CUarray second = array_of(40, height, depth, CU_AD_FORMAT_UNSIGNED_INT16, 1, 0);
     unsigned char *host = filled(width, height, depth), *back = check_memory(total);
     CUdeviceptr device = check_device(back, total);
-    CUDA_MEMCPY3D in = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = width, .srcHeight = height,
-            .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = first, .WidthInBytes = width, .Height = height,
-            .Depth = depth};
+    CUDA_MEMCPY3D in = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcHost = host,
+                        .srcPitch = width,
+                        .srcHeight = height,
+                        .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                        .dstArray = first,
+                        .WidthInBytes = width,
+                        .Height = height,
+                        .Depth = depth};
     CU_OK(cuMemcpy3D(&in));
     CUDA_MEMCPY3D clear = in;
     clear.srcHost = back;
     clear.dstArray = second;
     CU_OK(cuMemcpy3D(&clear));
-    CUDA_MEMCPY3D within = {.srcXInBytes = 10, .srcY = 2, .srcZ = 1, .srcMemoryType = CU_MEMORYTYPE_ARRAY,
-            .srcArray = first, .dstXInBytes = 4, .dstY = 5, .dstZ = 3, .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-            .dstArray = second, .WidthInBytes = 60, .Height = 7, .Depth = 6};
+    CUDA_MEMCPY3D within = {.srcXInBytes = 10,
+                            .srcY = 2,
+                            .srcZ = 1,
+                            .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                            .srcArray = first,
+                            .dstXInBytes = 4,
+                            .dstY = 5,
+                            .dstZ = 3,
+                            .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                            .dstArray = second,
+                            .WidthInBytes = 60,
+                            .Height = 7,
+                            .Depth = 6};
     CU_OK(cuMemcpy3D(&within));
-    CUDA_MEMCPY3D down = {.srcY = 1, .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = second, .dstY = 1,
-            .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = device, .dstPitch = width, .dstHeight = height,
-            .WidthInBytes = width, .Height = height - 1, .Depth = depth};
+    CUDA_MEMCPY3D down = {.srcY = 1,
+                          .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                          .srcArray = second,
+                          .dstY = 1,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = device,
+                          .dstPitch = width,
+                          .dstHeight = height,
+                          .WidthInBytes = width,
+                          .Height = height - 1,
+                          .Depth = depth};
     CU_OK(cuMemcpy3D(&down));
-    CUDA_MEMCPY3D up = {.srcZ = 3, .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = device, .srcPitch = width,
-            .srcHeight = height, .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = first, .WidthInBytes = width,
-            .Height = height, .Depth = 6};
+    CUDA_MEMCPY3D up = {.srcZ = 3,
+                        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .srcDevice = device,
+                        .srcPitch = width,
+                        .srcHeight = height,
+                        .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                        .dstArray = first,
+                        .WidthInBytes = width,
+                        .Height = height,
+                        .Depth = 6};
     CU_OK(cuMemcpy3D(&up)); /* slices 0 to 5 of the first are now slices 3 to 8 of the second */
-    CUDA_MEMCPY3D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = first, .dstMemoryType = CU_MEMORYTYPE_HOST,
-            .dstHost = back, .dstPitch = width, .dstHeight = height, .WidthInBytes = width, .Height = height,
-            .Depth = depth};
+    CUDA_MEMCPY3D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                         .srcArray = first,
+                         .dstMemoryType = CU_MEMORYTYPE_HOST,
+                         .dstHost = back,
+                         .dstPitch = width,
+                         .dstHeight = height,
+                         .WidthInBytes = width,
+                         .Height = height,
+                         .Depth = depth};
     CU_OK(cuMemcpy3D(&out));
     for (size_t i = 0; i < total; i++) {
         size_t x = i % width, y = i / width % height, z = i / width / height;
@@ -157,10 +212,10 @@ static void linear(void) {
     CUdeviceptr device = check_device(back, BYTES);
     CU_OK(cuMemcpyHtoA(first, 0, back, BYTES));
     CU_OK(cuMemcpyHtoA(second, 0, back, BYTES));
-    CU_OK(cuMemcpyHtoA(first, 400, host, 2000));          /* first[400..2400) = host[0..2000) */
-    CU_OK(cuMemcpyAtoA(second, 80, first, 440, 1600));    /* second[80..1680) = host[40..1640) */
-    CU_OK(cuMemcpyAtoD(device + 16, second, 80, 1600));   /* device[16..1616) = host[40..1640) */
-    CU_OK(cuMemcpyDtoA(first, 3000, device + 16, 800));   /* first[3000..3800) = host[40..840) */
+    CU_OK(cuMemcpyHtoA(first, 400, host, 2000));        /* first[400..2400) = host[0..2000) */
+    CU_OK(cuMemcpyAtoA(second, 80, first, 440, 1600));  /* second[80..1680) = host[40..1640) */
+    CU_OK(cuMemcpyAtoD(device + 16, second, 80, 1600)); /* device[16..1616) = host[40..1640) */
+    CU_OK(cuMemcpyDtoA(first, 3000, device + 16, 800)); /* first[3000..3800) = host[40..840) */
     CU_OK(cuMemcpyAtoH(back, first, 0, BYTES));
     for (int i = 0; i < BYTES; i++) {
         int expected = i >= 400 && i < 2400 ? host[i - 400] : i >= 3000 && i < 3800 ? host[i - 3000 + 40] : 0;
@@ -185,10 +240,20 @@ static void large(size_t width, size_t height, unsigned int channels) {
     CUstream stream;
     CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CU_OK(cuMemAllocHost_v2((void **) &pinned, total));
-    CUDA_MEMCPY2D in = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = row,
-            .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = row, .Height = height};
-    CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .dstMemoryType = CU_MEMORYTYPE_HOST,
-            .dstHost = back, .dstPitch = row, .WidthInBytes = row, .Height = height};
+    CUDA_MEMCPY2D in = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcHost = host,
+                        .srcPitch = row,
+                        .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                        .dstArray = array,
+                        .WidthInBytes = row,
+                        .Height = height};
+    CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                         .srcArray = array,
+                         .dstMemoryType = CU_MEMORYTYPE_HOST,
+                         .dstHost = back,
+                         .dstPitch = row,
+                         .WidthInBytes = row,
+                         .Height = height};
     CU_OK(cuMemcpy2D(&in));
     CU_OK(cuMemcpy2D(&out));
     check_equal("large, pageable", 0, memcmp(host, back, total));
@@ -215,8 +280,8 @@ static void large(size_t width, size_t height, unsigned int channels) {
 }
 
 static void mipmaps(void) {
-    const CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 40, .Height = 24, .Format = CU_AD_FORMAT_UNSIGNED_INT8,
-            .NumChannels = 1};
+    const CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+        .Width = 40, .Height = 24, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     CUmipmappedArray mipmap;
     CUarray levels[4], again;
     CU_OK(cuMipmappedArrayCreate(&mipmap, &descriptor, 4));
@@ -228,17 +293,27 @@ static void mipmaps(void) {
         check_equal("width of a level", (long long) width, (long long) got.Width);
         check_equal("height of a level", (long long) height, (long long) got.Height);
         unsigned char *host = filled(width, height, i + 1);
-        CUDA_MEMCPY2D in = {.srcY = height * i, .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = width,
-                .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = levels[i], .WidthInBytes = width, .Height = height};
+        CUDA_MEMCPY2D in = {.srcY = height * i,
+                            .srcMemoryType = CU_MEMORYTYPE_HOST,
+                            .srcHost = host,
+                            .srcPitch = width,
+                            .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                            .dstArray = levels[i],
+                            .WidthInBytes = width,
+                            .Height = height};
         CU_OK(cuMemcpy2D(&in));
         free(host);
     }
     for (unsigned int i = 0; i < 4; i++) {
         size_t width = 40 >> i, height = 24 >> i;
         unsigned char *host = filled(width, height, i + 1), *back = check_memory(width * height);
-        CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = levels[i],
-                .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = back, .dstPitch = width, .WidthInBytes = width,
-                .Height = height};
+        CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                             .srcArray = levels[i],
+                             .dstMemoryType = CU_MEMORYTYPE_HOST,
+                             .dstHost = back,
+                             .dstPitch = width,
+                             .WidthInBytes = width,
+                             .Height = height};
         CU_OK(cuMemcpy2D(&out));
         check_equal("bytes of a level", 0, memcmp(back, host + width * height * i, width * height));
         free(host);
@@ -265,8 +340,13 @@ static void refused(void) {
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuArray3DCreate(&array, &bad));
     array = array_of(16, 8, 0, CU_AD_FORMAT_FLOAT, 1, 0);
     char host[1024] = {0};
-    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 64,
-            .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = 64, .Height = 9};
+    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                          .srcHost = host,
+                          .srcPitch = 64,
+                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                          .dstArray = array,
+                          .WidthInBytes = 64,
+                          .Height = 9};
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D(&copy)); /* a row too many */
     copy.Height = 8;
     copy.dstXInBytes = 4;

@@ -89,7 +89,8 @@ static void check_result(const char *what, CUgraphExec exec, int factor) {
 
 static void check_work(void) {
     static const CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMSET,
-        CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_HOST, CU_GRAPH_NODE_TYPE_MEMCPY};
+                                            CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL,
+                                            CU_GRAPH_NODE_TYPE_HOST,   CU_GRAPH_NODE_TYPE_MEMCPY};
     CU_OK(cuMemsetD32(values, 0x55555555, COUNT));
     CUgraph graph = capture_work(3);
     CUgraphExec exec;
@@ -277,17 +278,17 @@ static void never_called(CUstream where, CUresult status, void *unused) {
 }
 
 /* In a capture of `mode`: the call returns the expected error and ends the capture, or leaves it valid. */
-#define SPOILS(expected, call)   \
-    do {                         \
-        begin(mode);             \
-        CU_IS(expected, call);   \
-        end_spoilt(#call);       \
+#define SPOILS(expected, call)                                                                                         \
+    do {                                                                                                               \
+        begin(mode);                                                                                                   \
+        CU_IS(expected, call);                                                                                         \
+        end_spoilt(#call);                                                                                             \
     } while (0)
-#define LEAVES(expected, call)   \
-    do {                         \
-        begin(mode);             \
-        CU_IS(expected, call);   \
-        end_unspoilt(#call, 0);  \
+#define LEAVES(expected, call)                                                                                         \
+    do {                                                                                                               \
+        begin(mode);                                                                                                   \
+        CU_IS(expected, call);                                                                                         \
+        end_unspoilt(#call, 0);                                                                                        \
     } while (0)
 
 /* Calls whose error ends a capture, and some calls that leave it valid. */

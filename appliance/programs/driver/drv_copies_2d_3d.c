@@ -40,13 +40,28 @@ static void copy_2d(void) {
     CU_OK(cuMemAllocPitch(&device, &pitch, width, height, 4));
     check_true("the pitch holds a row", pitch >= width);
     CU_OK(cuMemsetD2D32(device, pitch, 0x77777777, width / 4, height));
-    CUDA_MEMCPY2D in = {.srcXInBytes = 10, .srcY = 3, .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host,
-            .srcPitch = host_pitch, .dstXInBytes = 4, .dstY = 5, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-            .dstDevice = device, .dstPitch = pitch, .WidthInBytes = 33, .Height = 9};
+    CUDA_MEMCPY2D in = {.srcXInBytes = 10,
+                        .srcY = 3,
+                        .srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcHost = host,
+                        .srcPitch = host_pitch,
+                        .dstXInBytes = 4,
+                        .dstY = 5,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstDevice = device,
+                        .dstPitch = pitch,
+                        .WidthInBytes = 33,
+                        .Height = 9};
     CU_OK(cuMemcpy2D(&in));
-    CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = device, .srcPitch = pitch, .dstXInBytes = 7,
-            .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = back, .dstPitch = host_pitch, .WidthInBytes = width,
-            .Height = height};
+    CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                         .srcDevice = device,
+                         .srcPitch = pitch,
+                         .dstXInBytes = 7,
+                         .dstMemoryType = CU_MEMORYTYPE_HOST,
+                         .dstHost = back,
+                         .dstPitch = host_pitch,
+                         .WidthInBytes = width,
+                         .Height = height};
     CU_OK(cuMemcpy2D(&out));
     for (size_t y = 0; y < height; y++) {
         for (size_t x = 0; x < host_pitch; x++) {
@@ -72,14 +87,37 @@ static void copy_3d(void) {
     CUdeviceptr first = check_device(NULL, total), second = check_device(NULL, total);
     CU_OK(cuMemsetD8(first, 0x10, total));
     CU_OK(cuMemsetD8(second, 0x20, total));
-    CUDA_MEMCPY3D in = {.srcXInBytes = 2, .srcY = 1, .srcZ = 1, .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host,
-            .srcPitch = width, .srcHeight = height, .dstXInBytes = 4, .dstY = 2, .dstZ = 0,
-            .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = first, .dstPitch = width, .dstHeight = height,
-            .WidthInBytes = 15, .Height = 3, .Depth = 4};
+    CUDA_MEMCPY3D in = {.srcXInBytes = 2,
+                        .srcY = 1,
+                        .srcZ = 1,
+                        .srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcHost = host,
+                        .srcPitch = width,
+                        .srcHeight = height,
+                        .dstXInBytes = 4,
+                        .dstY = 2,
+                        .dstZ = 0,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstDevice = first,
+                        .dstPitch = width,
+                        .dstHeight = height,
+                        .WidthInBytes = 15,
+                        .Height = 3,
+                        .Depth = 4};
     CU_OK(cuMemcpy3D(&in));
-    CUDA_MEMCPY3D within = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = first, .srcPitch = width,
-            .srcHeight = height, .srcZ = 0, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = second, .dstPitch = width,
-            .dstHeight = height, .dstZ = 1, .WidthInBytes = width, .Height = height, .Depth = 4};
+    CUDA_MEMCPY3D within = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .srcDevice = first,
+                            .srcPitch = width,
+                            .srcHeight = height,
+                            .srcZ = 0,
+                            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .dstDevice = second,
+                            .dstPitch = width,
+                            .dstHeight = height,
+                            .dstZ = 1,
+                            .WidthInBytes = width,
+                            .Height = height,
+                            .Depth = 4};
     CU_OK(cuMemcpy3D(&within));
     CU_OK(cuMemcpyDtoH(back, second, total));
     for (size_t i = 0; i < total; i++) {

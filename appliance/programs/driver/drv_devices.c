@@ -33,8 +33,8 @@ typedef struct CUDA_MEMCPY3D_PEER_st {
     size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D_PEER;
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
-        void **jitOptionsValues, unsigned int numJitOptions, void *libraryOptions, void **libraryOptionValues,
-        unsigned int numLibraryOptions);
+                               void **jitOptionsValues, unsigned int numJitOptions, void *libraryOptions,
+                               void **libraryOptionValues, unsigned int numLibraryOptions);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name);
 CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library);
@@ -44,9 +44,9 @@ CUresult cuDeviceGetP2PAttribute(int *value, int attrib, CUdevice srcDevice, CUd
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags);
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext);
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-        size_t ByteCount);
+                      size_t ByteCount);
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-        size_t ByteCount, CUstream hStream);
+                           size_t ByteCount, CUstream hStream);
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy);
 #endif
 
@@ -114,7 +114,7 @@ static void check_library(CUlibrary library) {
             int value = round * 10 + p;
             CU_OK(cuCtxSetCurrent(places[p].context));
             CHECK_LAUNCH((CUfunction) add, (n + 127) / 128, 128, 0, round == 2 ? NULL : places[p].stream,
-                    &places[p].memory, &n, &value);
+                         &places[p].memory, &n, &value);
             for (int i = 0; i < COUNT; i++) {
                 places[p].expected[i] += value;
             }
@@ -184,10 +184,23 @@ static void check_copies(void) {
     }
     struct place *from = &places[0], *to = &places[1];
     CU_OK(cuCtxSetCurrent(from->context));
-    CUDA_MEMCPY3D_PEER box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from->memory,
-        .srcContext = from->context, .srcPitch = 400, .srcHeight = 10, .srcXInBytes = 16, .srcY = 1,
-        .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to->memory, .dstContext = to->context, .dstPitch = 400,
-        .dstHeight = 10, .dstXInBytes = 80, .dstZ = 1, .WidthInBytes = 200, .Height = 5, .Depth = 2};
+    CUDA_MEMCPY3D_PEER box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                              .srcDevice = from->memory,
+                              .srcContext = from->context,
+                              .srcPitch = 400,
+                              .srcHeight = 10,
+                              .srcXInBytes = 16,
+                              .srcY = 1,
+                              .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                              .dstDevice = to->memory,
+                              .dstContext = to->context,
+                              .dstPitch = 400,
+                              .dstHeight = 10,
+                              .dstXInBytes = 80,
+                              .dstZ = 1,
+                              .WidthInBytes = 200,
+                              .Height = 5,
+                              .Depth = 2};
     CU_OK(cuMemcpy3DPeer(&box));
     for (int z = 0; z < 2; z++) {
         for (int y = 0; y < 5; y++) {
@@ -215,7 +228,7 @@ static void check_chain(CUlibrary library) {
         CU_OK(cuCtxSetCurrent(here->context));
         CHECK_LAUNCH((CUfunction) add, (n + 127) / 128, 128, 0, here->stream, &here->memory, &n, &value);
         CU_OK(cuMemcpyPeerAsync(next->memory, next->context, here->memory, here->context, sizeof(here->expected),
-                here->stream));
+                                here->stream));
         CU_OK(cuEventRecord(here->event, here->stream));
         CU_OK(cuCtxSetCurrent(next->context));
         CU_OK(cuStreamWaitEvent(next->stream, here->event, 0));
@@ -244,8 +257,8 @@ static void check_peers(CUlibrary library) {
             continue;
         }
         CU_OK(cuDeviceCanAccessPeer(&can, here->device, peer->device));
-        CU_OK(cuDeviceGetP2PAttribute(&attribute, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, here->device,
-                peer->device));
+        CU_OK(
+            cuDeviceGetP2PAttribute(&attribute, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, here->device, peer->device));
         check_equal("the attribute agrees", can, attribute);
         CU_OK(cuCtxSetCurrent(here->context));
         CU_IS(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cuCtxDisablePeerAccess(peer->context));

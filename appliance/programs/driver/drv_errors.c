@@ -3,11 +3,12 @@
 #include "check_driver.h"
 
 static void images(void) {
-    static const char bad[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n    no.such.op %r1;\n"
-            "    ret;\n}\n";
+    static const char bad[] =
+        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n    no.such.op %r1;\n"
+        "    ret;\n}\n";
     char error[4096] = "", info[4096] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
-            CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+                              CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {error, (void *) (uintptr_t) sizeof(error), info, (void *) (uintptr_t) sizeof(info)};
     CUmodule module = NULL;
     CU_IS(CUDA_ERROR_INVALID_PTX, cuModuleLoadDataEx(&module, bad, 4, options, values));
@@ -49,7 +50,7 @@ static void memory(void) {
     CU_OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device + 500));
     check_equal("memory type", CU_MEMORYTYPE_DEVICE, type);
     CU_IS(CUDA_ERROR_INVALID_VALUE,
-            cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr) (uintptr_t) bytes));
+          cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr) (uintptr_t) bytes));
     CU_OK(cuMemFree(device));
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree(device));
     CU_OK(cuMemFree(0));

@@ -44,7 +44,8 @@ static void fill(fill_way_t way) {
         check_true("room for what was allocated", ++count < MOST);
     }
     if (result != CUDA_ERROR_OUT_OF_MEMORY) {
-        check_fail("%s: allocation %d, expected 2 CUDA_ERROR_OUT_OF_MEMORY, got %d", fill_names[way], count, (int) result);
+        check_fail("%s: allocation %d, expected 2 CUDA_ERROR_OUT_OF_MEMORY, got %d", fill_names[way], count,
+                   (int) result);
     }
     /* At most the free memory, and most of it: a driver rounds up, for some kinds at each allocation. */
     check_true(fill_names[way], sum <= before && sum >= before / 4 * 3);

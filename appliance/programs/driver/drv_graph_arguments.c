@@ -123,7 +123,10 @@ static void *shown_buffer(void **extra) {
 
 /* Parameters in one buffer: CUDA returns them as the program set them last. */
 static void buffers(void) {
-    struct { CUdeviceptr values; int count, addend; } packed = {values, COUNT, 1};
+    struct {
+        CUdeviceptr values;
+        int count, addend;
+    } packed = {values, COUNT, 1};
     size_t bytes = sizeof packed;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
     CUgraph graph;

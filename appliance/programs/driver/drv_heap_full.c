@@ -25,7 +25,7 @@ static void check_block(int block, const uint64_t *words) {
     for (size_t i = 0; i < BLOCK_WORDS; i += 64) {
         if (words[i] != word(block, i)) {
             check_fail("block %d, word %zu, expected %llx, got %llx", block, i, (unsigned long long) word(block, i),
-                    (unsigned long long) words[i]);
+                       (unsigned long long) words[i]);
         }
     }
 }

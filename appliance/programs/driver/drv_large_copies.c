@@ -26,7 +26,8 @@ int main(int argc, char **argv) {
     double out = check_seconds() - start;
     for (size_t i = 0; i < count; i++) {
         if (pinned[i] != word(i)) {
-            check_fail("word %zu, expected %llx, got %llx", i, (unsigned long long) word(i), (unsigned long long) pinned[i]);
+            check_fail("word %zu, expected %llx, got %llx", i, (unsigned long long) word(i),
+                       (unsigned long long) pinned[i]);
         }
     }
     CUstream stream;

@@ -11,9 +11,9 @@ typedef enum { CU_JIT_INPUT_CUBIN = 0, CU_JIT_INPUT_PTX = 1 } CUjitInputType;
 #define cuLinkAddFile cuLinkAddFile_v2
 CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
-        unsigned int numOptions, CUjit_option *options, void **optionValues);
+                       unsigned int numOptions, CUjit_option *options, void **optionValues);
 CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
-        CUjit_option *options, void **optionValues);
+                       CUjit_option *options, void **optionValues);
 CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
 CUresult cuLinkDestroy(CUlinkState state);
 #endif
@@ -37,27 +37,28 @@ static const char *kernel = HEAD
     "    ld.global.u32 %r9, [%rd7];\n    add.s32 %r10, %r7, %r9;\n    st.global.u32 [%rd4], %r10;\n"
     "DONE:\n    ret;\n}\n";
 
-static const char *function = HEAD
-    ".func (.param .b32 result) triple(.param .b32 value) {\n"
-    "    .reg .b32 %r<3>;\n    ld.param.b32 %r1, [value];\n    mul.lo.s32 %r2, %r1, 3;\n"
-    "    st.param.b32 [result], %r2;\n    ret;\n}\n"
-    ".visible .func (.param .b32 result) twist(.param .b32 value) {\n"
-    "    .reg .b32 %r<5>;\n    ld.param.b32 %r1, [value];\n"
-    "    {\n    .param .b32 given;\n    .param .b32 back;\n    st.param.b32 [given], %r1;\n"
-    "    call (back), triple, (given);\n    ld.param.b32 %r2, [back];\n    }\n"
-    "    add.s32 %r3, %r2, 1;\n    st.param.b32 [result], %r3;\n    ret;\n}\n";
+static const char *function =
+    HEAD ".func (.param .b32 result) triple(.param .b32 value) {\n"
+         "    .reg .b32 %r<3>;\n    ld.param.b32 %r1, [value];\n    mul.lo.s32 %r2, %r1, 3;\n"
+         "    st.param.b32 [result], %r2;\n    ret;\n}\n"
+         ".visible .func (.param .b32 result) twist(.param .b32 value) {\n"
+         "    .reg .b32 %r<5>;\n    ld.param.b32 %r1, [value];\n"
+         "    {\n    .param .b32 given;\n    .param .b32 back;\n    st.param.b32 [given], %r1;\n"
+         "    call (back), triple, (given);\n    ld.param.b32 %r2, [back];\n    }\n"
+         "    add.s32 %r3, %r2, 1;\n    st.param.b32 [result], %r3;\n    ret;\n}\n";
 
 /* Has a private function with the same name as a private function of another file. */
-static const char *table = HEAD
-    ".visible .global .align 4 .b32 table[4] = {100, 200, 300, 400};\n"
-    ".func (.param .b32 result) triple(.param .b32 value) {\n"
-    "    .reg .b32 %r<2>;\n    ld.param.b32 %r1, [value];\n    st.param.b32 [result], %r1;\n    ret;\n}\n";
+static const char *table =
+    HEAD ".visible .global .align 4 .b32 table[4] = {100, 200, 300, 400};\n"
+         ".func (.param .b32 result) triple(.param .b32 value) {\n"
+         "    .reg .b32 %r<2>;\n    ld.param.b32 %r1, [value];\n    st.param.b32 [result], %r1;\n    ret;\n}\n";
 
 static char error_log[8192], info_log[8192];
 
 static CUlinkState create(void) {
-    static CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
-        CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_MAX_REGISTERS};
+    static CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                                     CU_JIT_INFO_LOG_BUFFER,    CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                                     CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_MAX_REGISTERS};
     static void *values[6];
     CUlinkState state;
     values[0] = error_log;

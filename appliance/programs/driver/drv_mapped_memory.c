@@ -21,7 +21,7 @@ static void kernels(CUmodule module) {
     int *values, *factors, count = COUNT, addend = 5;
     CU_OK(cuMemHostAlloc((void **) &values, COUNT * sizeof(int), CU_MEMHOSTALLOC_DEVICEMAP));
     CU_OK(cuMemHostAlloc((void **) &factors, COUNT * sizeof(int),
-            CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_WRITECOMBINED));
+                         CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_WRITECOMBINED));
     unsigned int flags = 0;
     CU_OK(cuMemHostGetFlags(&flags, values));
     check_true("the flag of a mapping", (flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0);
@@ -70,7 +70,7 @@ static void atomics(CUmodule module) {
     }
     memset(bins, 0, 256 * sizeof(unsigned int));
     CUdeviceptr in = device_pointer(values), total = device_pointer(small[7]), in_bytes = device_pointer(bytes),
-            out_bins = device_pointer(bins);
+                out_bins = device_pointer(bins);
     CHECK_LAUNCH(reduce, 16, 256, 0, NULL, &in, &count, &total);
     CHECK_LAUNCH(histogram, 8, 128, 1024, NULL, &in_bytes, &count, &out_bins);
     CU_OK(cuCtxSynchronize());

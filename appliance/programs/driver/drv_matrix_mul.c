@@ -17,11 +17,12 @@ int main(int argc, char **argv) {
     }
     CUmodule module = check_module("kernels.ptx");
     CUfunction function = check_function(module, "matrix_mul");
-    CUdeviceptr device_a = check_device(a, bytes), device_b = check_device(b, bytes), device_c = check_device(NULL, bytes);
+    CUdeviceptr device_a = check_device(a, bytes), device_b = check_device(b, bytes),
+                device_c = check_device(NULL, bytes);
     void *parameters[] = {&device_a, &device_b, &device_c, &size};
     double start = check_seconds();
-    CU_OK(cuLaunchKernel(function, (unsigned int) size / 16, (unsigned int) size / 16, 1, 16, 16, 1, 0, NULL, parameters,
-            NULL));
+    CU_OK(cuLaunchKernel(function, (unsigned int) size / 16, (unsigned int) size / 16, 1, 16, 16, 1, 0, NULL,
+                         parameters, NULL));
     CU_OK(cuCtxSynchronize());
     double seconds = check_seconds() - start;
     CU_OK(cuMemcpyDtoH(c, device_c, bytes));

@@ -61,8 +61,8 @@ typedef struct box {
 } box_t;
 
 static const box_t boxes[] = {
-    {100, 7, 1, 100, 7, 128, 7},          {100, 300, 1, 131, 300, 512, 300},   {4096, 500, 1, 4096, 500, 4096, 500},
-    {700000, 5, 1, 700001, 5, 700416, 5}, {1, 30000, 1, 3, 30000, 2, 30000},   {33, 65, 40, 64, 70, 48, 65},
+    {100, 7, 1, 100, 7, 128, 7},          {100, 300, 1, 131, 300, 512, 300}, {4096, 500, 1, 4096, 500, 4096, 500},
+    {700000, 5, 1, 700001, 5, 700416, 5}, {1, 30000, 1, 3, 30000, 2, 30000}, {33, 65, 40, 64, 70, 48, 65},
     {2000, 64, 16, 2000, 64, 2048, 66},   {90000, 4, 5, 90001, 5, 90112, 4},
 };
 
@@ -163,9 +163,8 @@ static void *copy_in_thread(void *number) {
 }
 
 int main(int argc, char **argv) {
-    static const size_t sizes[] = {1,      511,    4096,    16383,   16384,   16385,   32767,  32768,  32769,
-                                   65535,  65536,  65537,   131071,  262145,  524287,  524289, 1048575, 1048576,
-                                   1048577, 3000001};
+    static const size_t sizes[] = {1,     511,   4096,   16383,  16384,  16385,  32767,   32768,   32769,   65535,
+                                   65536, 65537, 131071, 262145, 524287, 524289, 1048575, 1048576, 1048577, 3000001};
     check_begin(argc, argv);
     context = check_context();
     CUstream stream;
@@ -190,5 +189,5 @@ int main(int argc, char **argv) {
     }
     CU_OK(cuStreamDestroy(stream));
     return check_pass("%zu sizes, %zu boxes, %d threads", sizeof sizes / sizeof *sizes + 1,
-            sizeof boxes / sizeof *boxes, THREADS);
+                      sizeof boxes / sizeof *boxes, THREADS);
 }

@@ -43,8 +43,8 @@ static void fill_in_its_turn(void *seed) {
 static int seen_in_its_turn;
 
 static void look_in_its_turn(void *seed) {
-    seen_in_its_turn = pinned[0] == byte(0, (int) (intptr_t) seed)
-        && pinned[size - 1] == byte(size - 1, (int) (intptr_t) seed);
+    seen_in_its_turn =
+        pinned[0] == byte(0, (int) (intptr_t) seed) && pinned[size - 1] == byte(size - 1, (int) (intptr_t) seed);
 }
 
 static void read_in_stream_order(CUstream stream) {
@@ -150,7 +150,9 @@ static void forked(void) {
     if (pid == 0) {
         void *memory;
         _exit(cuMemAllocHost_v2(&memory, 100) == CUDA_ERROR_NOT_INITIALIZED
-                      && cuMemcpyHtoD(device, other, 1) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+                      && cuMemcpyHtoD(device, other, 1) == CUDA_ERROR_NOT_INITIALIZED
+                  ? 0
+                  : 1);
     }
     int status = -1;
     check_true("a child process", pid > 0 && waitpid(pid, &status, 0) == pid);

@@ -27,8 +27,8 @@ int main(int argc, char **argv) {
     close(file);
     check_true("some output", length > 0);
     int at = snprintf(expected, sizeof(expected), "device says %d %.3f %s\n", number, value, "text from memory");
-    snprintf(expected + at, sizeof(expected) - (size_t) at, "block %u of %u: 64-bit %lld, hexadecimal %08x, 100%%\n", 0u, 1u,
-            (long long) number << 40, (unsigned int) number);
+    snprintf(expected + at, sizeof(expected) - (size_t) at, "block %u of %u: 64-bit %lld, hexadecimal %08x, 100%%\n",
+             0u, 1u, (long long) number << 40, (unsigned int) number);
     check_text("output", expected, got);
     CU_OK(cuMemFree(text));
     return check_pass("2 lines");

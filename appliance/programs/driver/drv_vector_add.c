@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
     CUmodule module;
     CU_OK(cuModuleLoad(&module, check_ptx_path("kernels.ptx")));
     CUfunction function = check_function(module, "vector_add");
-    CUdeviceptr device_a = check_device(a, bytes), device_b = check_device(b, bytes), device_c = check_device(NULL, bytes);
+    CUdeviceptr device_a = check_device(a, bytes), device_b = check_device(b, bytes),
+                device_c = check_device(NULL, bytes);
     CHECK_LAUNCH(function, (count + 255) / 256, 256, 0, NULL, &device_a, &device_b, &device_c, &count);
     CU_OK(cuMemcpyDtoH(c, device_c, bytes));
     for (int i = 0; i < count; i++) {
@@ -31,7 +32,7 @@ int main(int argc, char **argv) {
     } packed = {device_a, device_c, device_c, count};
     size_t packed_bytes = offsetof(struct packed, count) + sizeof(int); /* without the padding at the end */
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_bytes,
-            CU_LAUNCH_PARAM_END};
+                     CU_LAUNCH_PARAM_END};
     CU_OK(cuLaunchKernel(function, (unsigned int) (count + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, NULL, extra));
     packed_bytes = sizeof packed;
     CU_IS((CUresult) 701, cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, NULL, NULL, extra)); /* out of resources */

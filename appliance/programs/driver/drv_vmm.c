@@ -6,7 +6,10 @@ typedef unsigned long long CUmemGenericAllocationHandle;
 typedef enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1 } CUmemAllocationType;
 typedef enum { CU_MEM_LOCATION_TYPE_DEVICE = 1 } CUmemLocationType;
 typedef enum { CU_MEM_ACCESS_FLAGS_PROT_NONE = 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 } CUmemAccess_flags;
-typedef enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1 } CUmemAllocationGranularity_flags;
+typedef enum {
+    CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
+    CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1
+} CUmemAllocationGranularity_flags;
 typedef struct {
     CUmemLocationType type;
     int id;
@@ -27,14 +30,15 @@ typedef struct {
     CUmemAccess_flags flags;
 } CUmemAccessDesc;
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
-        CUmemAllocationGranularity_flags option);
-CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags);
+                                       CUmemAllocationGranularity_flags option);
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                             unsigned long long flags);
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-        unsigned long long flags);
+                     unsigned long long flags);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-        unsigned long long flags);
+                  unsigned long long flags);
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size);
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr);
@@ -93,8 +97,7 @@ static void spanning(CUfunction add) {
     CHECK_LAUNCH(add, (count + 255) / 256, 256, 0, NULL, &base, &count, &addend);
     check_range("written over two mappings", base, (size_t) count, 2, 7);
     CU_OK(cuMemcpyDtoD(base + 2 * unit, base + unit / 2, unit));
-    check_range("copied over a border", base + 2 * unit, unit / sizeof(int), 2,
-            (int) (unit / 2 / sizeof(int)) * 2 + 7);
+    check_range("copied over a border", base + 2 * unit, unit / sizeof(int), 2, (int) (unit / 2 / sizeof(int)) * 2 + 7);
     CU_OK(cuMemsetD32(base + unit / 2, 5, 2 * unit / sizeof(int)));
     check_range("filled over a border", base + unit / 2, 2 * unit / sizeof(int), 0, 5);
     CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8(base + 2 * unit, 0, 2 * unit));

@@ -108,7 +108,7 @@ int main(int argc, char **argv) {
         now = clock_s(CLOCK_MONOTONIC);
     }
     qsort(took, (size_t) samples, sizeof *took, compare);
-    printf("{\"name\": \"tenant\", \"kernels\": %ld, \"longest_ms\": %.3f, \"middle_ms\": %.3f, \"p99_ms\": %.3f}\n", in_time,
-        longest * 1e3, took[samples / 2] * 1e3, took[samples * 99 / 100] * 1e3);
+    printf("{\"name\": \"tenant\", \"kernels\": %ld, \"longest_ms\": %.3f, \"middle_ms\": %.3f, \"p99_ms\": %.3f}\n",
+           in_time, longest * 1e3, took[samples / 2] * 1e3, took[samples * 99 / 100] * 1e3);
     return 0;
 }

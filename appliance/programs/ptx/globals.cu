@@ -19,7 +19,8 @@ extern "C" __global__ void read_globals(double *out) {
     counter++;
 }
 
-extern "C" __global__ void odd_parameters(double *out, char a, Odd odd, short b, float c, unsigned long long d, bool e) {
+extern "C" __global__ void odd_parameters(double *out, char a, Odd odd, short b, float c, unsigned long long d,
+                                          bool e) {
     out[0] = a;
     out[1] = odd.tag + odd.value + odd.pair[0] * 100 + odd.pair[2] * 10000;
     out[2] = b;

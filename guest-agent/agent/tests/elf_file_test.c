@@ -77,7 +77,9 @@ static void shouldSurviveRandomChanges(void) {
             state ^= state >> 7;
             state ^= state << 17;
             /* Only headers and tables contain offsets that are followed. */
-            size_t at = i < 4 ? state % 1024 : i < 6 ? header.e_shoff + state % (length - header.e_shoff) : state % length;
+            size_t at = i < 4 ? state % 1024
+                : i < 6       ? header.e_shoff + state % (length - header.e_shoff)
+                              : state % length;
             changed[at] = (unsigned char) (state >> 32);
         }
         hws_elf_parse(changed, length, &file);

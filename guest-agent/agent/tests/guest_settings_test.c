@@ -19,7 +19,9 @@ static char error[512];
 static int parse(const char *text) {
     error[0] = '\0';
     return hws_guest_settings_parse(text, strlen(text), &settings, error, sizeof error) == 0
-        && hws_guest_settings_check(&settings, error, sizeof error) == 0 ? 0 : -1;
+            && hws_guest_settings_check(&settings, error, sizeof error) == 0
+        ? 0
+        : -1;
 }
 
 static void refuse(const char *text, const char *reason) {
@@ -59,8 +61,10 @@ static void shouldRefuseWhatIsNot(void) {
     refuse("[guest]\nbroker = \"a\"\ntoken = \"a.b\"\nca = \"\"\"\n" CERTIFICATE "\"\"\"\n", "reached by tls://");
     refuse("[guest]\nbroker = \"tls://a\"\ntoken = \"a.b\"\nca = \"\"\"\nhello\n\"\"\"\n", "certificates in PEM");
     refuse("[guest]\nbroker = \"tls://a\"\ntoken = \"a.b\"\nca = \"\"\"\n-----BEGIN CERTIFICATE-----\n"
-           "-----END CERTIFICATE-----\n\"\"\"\n", "certificates in PEM");
-    refuse("[guest]\nbroker = \"tls://a\"\ntoken = \"a.b\"\nca = \"\"\"\n" CERTIFICATE "x\n\"\"\"\n", "certificates in PEM");
+           "-----END CERTIFICATE-----\n\"\"\"\n",
+           "certificates in PEM");
+    refuse("[guest]\nbroker = \"tls://a\"\ntoken = \"a.b\"\nca = \"\"\"\n" CERTIFICATE "x\n\"\"\"\n",
+           "certificates in PEM");
 }
 
 static void shouldBoundTheText(void) {
@@ -105,7 +109,8 @@ static unsigned compare_with_programs(int file) {
 }
 
 static void shouldTakeEveryDamage(void) {
-    static const char *const pieces[] = {"\"", "'", "[guest]", "=", "\n", "#", "\\", "\"\"\"", "token", ".", "\r", "\""};
+    static const char *const pieces[] = {"\"", "'",      "[guest]", "=", "\n", "#",
+                                         "\\", "\"\"\"", "token",   ".", "\r", "\""};
     int file = memfd_create("guest.toml", 0);
     char text[sizeof sample + 256], path[64];
     unsigned taken = 0;
@@ -147,8 +152,9 @@ static void shouldTakeEveryDamage(void) {
 }
 
 int main(void) {
-    static const char *const variables[] = {"HAWSER_CARRIER", "HAWSER_REGION", "HAWSER_BROKER", "HAWSER_CA_FILE",
-                                            "HAWSER_TOKEN", "HAWSER_TOKEN_FILE", "HAWSER_CONNECT_TIMEOUT_MS"};
+    static const char *const variables[] = {"HAWSER_CARRIER",           "HAWSER_REGION", "HAWSER_BROKER",
+                                            "HAWSER_CA_FILE",           "HAWSER_TOKEN",  "HAWSER_TOKEN_FILE",
+                                            "HAWSER_CONNECT_TIMEOUT_MS"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         unsetenv(variables[i]);
     }

@@ -31,8 +31,8 @@ typedef struct script {
     int descriptor;
     const char *answer;
     size_t length;
-    size_t piece;      /* bytes of one write */
-    int keep_open;     /* silence follows instead of an end */
+    size_t piece;  /* bytes of one write */
+    int keep_open; /* silence follows instead of an end */
     char key[HWS_XENSTORE_MAX_KEY + 1];
     uint32_t request_id;
 } script_t;
@@ -80,8 +80,8 @@ static int converse_by(size_t piece, int keep_open, const char *key, size_t capa
     HWS_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
     /* Our end as the device is opened; the peer's end blocks. */
     HWS_CHECK(fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0);
-    script_t script = {.descriptor = pair[1], .answer = answer, .length = length, .piece = piece,
-                       .keep_open = keep_open};
+    script_t script = {
+        .descriptor = pair[1], .answer = answer, .length = length, .piece = piece, .keep_open = keep_open};
     pthread_t peer;
     HWS_CHECK(pthread_create(&peer, NULL, play, &script) == 0);
     memset(text, 'x', sizeof text);

@@ -24,47 +24,47 @@ extern _Atomic int hws_lifecycle;
 extern _Atomic int hws_gate;
 
 /* First line of every exported function that sends a record. */
-#define HWS_ENTER()                                                                    \
-    do {                                                                               \
-        int hws_entered = atomic_load_explicit(&hws_gate, memory_order_relaxed);       \
-        if (__builtin_expect(hws_entered != 0, 0)) {                                   \
-            return (CUresult) hws_entered;                                             \
-        }                                                                              \
+#define HWS_ENTER()                                                                                                    \
+    do {                                                                                                               \
+        int hws_entered = atomic_load_explicit(&hws_gate, memory_order_relaxed);                                       \
+        if (__builtin_expect(hws_entered != 0, 0)) {                                                                   \
+            return (CUresult) hws_entered;                                                                             \
+        }                                                                                                              \
     } while (0)
 
 /* First line of a function that the guest answers itself, and that therefore works after a kernel has failed. */
-#define HWS_ENTER_LOCAL()                                                              \
-    do {                                                                               \
-        int hws_entered = atomic_load_explicit(&hws_lifecycle, memory_order_relaxed);  \
-        if (__builtin_expect(hws_entered != 0, 0)) {                                   \
-            return (CUresult) hws_entered;                                             \
-        }                                                                              \
+#define HWS_ENTER_LOCAL()                                                                                              \
+    do {                                                                                                               \
+        int hws_entered = atomic_load_explicit(&hws_lifecycle, memory_order_relaxed);                                  \
+        if (__builtin_expect(hws_entered != 0, 0)) {                                                                   \
+            return (CUresult) hws_entered;                                                                             \
+        }                                                                                                              \
     } while (0)
 
 /* First line of a function that needs a current context. */
-#define HWS_ENTER_CONTEXT()                                                            \
-    do {                                                                               \
-        HWS_ENTER();                                                                   \
-        if (__builtin_expect(hws_tls.context == 0, 0)) {                               \
-            return CUDA_ERROR_INVALID_CONTEXT;                                         \
-        }                                                                              \
+#define HWS_ENTER_CONTEXT()                                                                                            \
+    do {                                                                                                               \
+        HWS_ENTER();                                                                                                   \
+        if (__builtin_expect(hws_tls.context == 0, 0)) {                                                               \
+            return CUDA_ERROR_INVALID_CONTEXT;                                                                         \
+        }                                                                                                              \
     } while (0)
 
 /* Returns an error to the caller. */
-#define HWS_TRY(call)                                                                  \
-    do {                                                                               \
-        CUresult hws_tried = (CUresult) (call);                                        \
-        if (hws_tried != CUDA_SUCCESS) {                                               \
-            return hws_tried;                                                          \
-        }                                                                              \
+#define HWS_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        CUresult hws_tried = (CUresult) (call);                                                                        \
+        if (hws_tried != CUDA_SUCCESS) {                                                                               \
+            return hws_tried;                                                                                          \
+        }                                                                                                              \
     } while (0)
 
 /* Returns CUDA_ERROR_INVALID_VALUE unless the condition holds. */
-#define HWS_REQUIRE(condition)                                                         \
-    do {                                                                               \
-        if (__builtin_expect(!(condition), 0)) {                                       \
-            return CUDA_ERROR_INVALID_VALUE;                                           \
-        }                                                                              \
+#define HWS_REQUIRE(condition)                                                                                         \
+    do {                                                                                                               \
+        if (__builtin_expect(!(condition), 0)) {                                                                       \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        }                                                                                                              \
     } while (0)
 
 /* The stream of a _ptsz or _ptds variant: its default stream is the calling thread's own. */

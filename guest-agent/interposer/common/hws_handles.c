@@ -11,7 +11,7 @@
 #define MAX_KINDS 64
 
 typedef struct hws_slot {
-    _Atomic uint32_t id;      /* of the valid handle, 0 for none */
+    _Atomic uint32_t id; /* of the valid handle, 0 for none */
     uint32_t generation;
     _Atomic(void *) data;
     uint32_t next_free;
@@ -20,8 +20,8 @@ typedef struct hws_slot {
 typedef struct hws_table {
     pthread_mutex_t lock;
     _Atomic(hws_slot_t *) chunks[CHUNKS];
-    uint32_t used;                   /* slots used so far; slot 0 is never used, so that no id is 0 */
-    uint32_t first_free, last_free;  /* first in, first out: a slot stays unused as long as possible */
+    uint32_t used;                  /* slots used so far; slot 0 is never used, so that no id is 0 */
+    uint32_t first_free, last_free; /* first in, first out: a slot stays unused as long as possible */
 } hws_table_t;
 
 /* Allocated at a kind's first handle: most programs use few kinds. */

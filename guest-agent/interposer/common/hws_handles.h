@@ -36,11 +36,11 @@ static inline bool hws_handle_legal(hws_kind_t kind, uint64_t handle) {
     return (kind == HWS_KIND_STREAM && handle <= 2) || hws_handle_valid(kind, handle);
 }
 
-#define HWS_CHECK_HANDLE(kind, handle)                                                                      \
-    do {                                                                                                    \
-        if (__builtin_expect(!hws_handle_legal((kind), (uint64_t) (uintptr_t) (handle)), 0)) {              \
-            return (kind) == HWS_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;     \
-        }                                                                                                   \
+#define HWS_CHECK_HANDLE(kind, handle)                                                                                 \
+    do {                                                                                                               \
+        if (__builtin_expect(!hws_handle_legal((kind), (uint64_t) (uintptr_t) (handle)), 0)) {                         \
+            return (kind) == HWS_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;                \
+        }                                                                                                              \
     } while (0)
 
 #endif

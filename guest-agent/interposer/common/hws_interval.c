@@ -178,7 +178,8 @@ void hws_interval_remove_all(uint64_t owner, uint64_t context) {
 
 static bool reserve(uint64_t from, uint64_t to) {
     return mmap((void *) (uintptr_t) from, to - from, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) != MAP_FAILED;
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
+        != MAP_FAILED;
 }
 
 void hws_interval_reserve(uint64_t base, uint64_t bytes) {

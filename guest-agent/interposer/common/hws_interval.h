@@ -26,16 +26,16 @@ typedef enum hws_side { HWS_SIDE_DEVICE, HWS_SIDE_HOST } hws_side_t;
 
 typedef struct hws_range {
     uint64_t base;
-    uint64_t bytes;      /* at least 1 */
+    uint64_t bytes; /* at least 1 */
     hws_memory_t memory;
-    uint64_t context;    /* handle of its context */
+    uint64_t context; /* handle of its context */
     int device;
-    unsigned flags;      /* as given at its creation */
-    uint64_t owner;      /* its module or pool, 0 for none */
-    uint64_t id;         /* CU_POINTER_ATTRIBUTE_BUFFER_ID; set by insert */
-    bool sync_memops;    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
-    bool shared;         /* host memory that lies in the region's heap */
-    uint64_t twin;       /* host memory: its address on devices; mapped memory: its address on the host; 0: none */
+    unsigned flags;   /* as given at its creation */
+    uint64_t owner;   /* its module or pool, 0 for none */
+    uint64_t id;      /* CU_POINTER_ATTRIBUTE_BUFFER_ID; set by insert */
+    bool sync_memops; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
+    bool shared;      /* host memory that lies in the region's heap */
+    uint64_t twin;    /* host memory: its address on devices; mapped memory: its address on the host; 0: none */
 } hws_range_t;
 
 /*

@@ -115,8 +115,8 @@ static hws_carrier_t *connect_carrier(const hws_config_t *config, hws_welcome_t 
     hws_carrier_t *carrier = hws_shm_connect(config, HWS_DESCRIPTION_HASH, welcome_p, &found, error, sizeof error);
     if (carrier != NULL) {
         hws_log(HWS_INFO, "session %llu over shared memory, slot %u of vGPU \"%.63s\", %u device(s)",
-                (unsigned long long) welcome_p->session_id, hws_shm_current()->slot,
-                hws_shm_current()->header->vgpu, welcome_p->device_count);
+                (unsigned long long) welcome_p->session_id, hws_shm_current()->slot, hws_shm_current()->header->vgpu,
+                welcome_p->device_count);
         return carrier;
     }
     if (config->carrier == HWS_CARRIER_AUTO && config->missing[0] == '\0') {
@@ -141,7 +141,9 @@ static CUresult connect_session(const hws_session_hooks_t *session_hooks) {
         return CUDA_ERROR_NO_DEVICE;
     }
     const hws_channel_hooks_t hooks = {
-        .run_callback = session_hooks->run_callback, .failed = on_failed, .error = on_error,
+        .run_callback = session_hooks->run_callback,
+        .failed = on_failed,
+        .error = on_error,
     };
     if (hws_channel_open(carrier, &welcome, &hooks) != 0) {
         hws_log(HWS_ERROR, "no GPU: no memory or threads for the connection");

@@ -25,10 +25,10 @@ typedef struct hws_mipmap {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Sets `kept` to a mipmapped array's data, or leaves the calling function for an invalid handle. */
-#define TAKE_MIPMAP(kept, mipmap)                                                                         \
-    hws_mipmap_t *kept = hws_handle_data(HWS_KIND_MIPMAPPED_ARRAY, (uint64_t) (uintptr_t) (mipmap));      \
-    if (__builtin_expect(kept == NULL, 0)) {                                                              \
-        return CUDA_ERROR_INVALID_HANDLE;                                                                 \
+#define TAKE_MIPMAP(kept, mipmap)                                                                                      \
+    hws_mipmap_t *kept = hws_handle_data(HWS_KIND_MIPMAPPED_ARRAY, (uint64_t) (uintptr_t) (mipmap));                   \
+    if (__builtin_expect(kept == NULL, 0)) {                                                                           \
+        return CUDA_ERROR_INVALID_HANDLE;                                                                              \
     }
 
 uint32_t hws_array_channel_bytes(CUarray_format format) {
@@ -105,7 +105,8 @@ HWS_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPT
     HWS_ENTER_CONTEXT();
     HWS_UNSAFE();
     HWS_REQUIRE(pHandle != NULL && pAllocateArray != NULL);
-    const CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = pAllocateArray->Width, .Height = pAllocateArray->Height,
+    const CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = pAllocateArray->Width,
+                                                .Height = pAllocateArray->Height,
                                                 .Format = pAllocateArray->Format,
                                                 .NumChannels = pAllocateArray->NumChannels};
     return create(pHandle, &descriptor);
@@ -123,8 +124,8 @@ HWS_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescrip
     HWS_REQUIRE(pArrayDescriptor != NULL);
     HWS_TAKE_ARRAY(kept, hArray);
     const CUDA_ARRAY3D_DESCRIPTOR *full = &kept->descriptor;
-    *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR) {.Width = full->Width, .Height = full->Height, .Format = full->Format,
-                                                 .NumChannels = full->NumChannels};
+    *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR) {
+        .Width = full->Width, .Height = full->Height, .Format = full->Format, .NumChannels = full->NumChannels};
     return CUDA_SUCCESS;
 }
 
@@ -219,8 +220,8 @@ HWS_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
     uint64_t handle = data == NULL ? 0 : hws_handle_new(HWS_KIND_MIPMAPPED_ARRAY);
     CUmipmappedArray mipmap = (CUmipmappedArray) (uintptr_t) handle;
     unsigned levels = numMipmapLevels == 0 ? 1 : numMipmapLevels < most ? numMipmapLevels : most; /* as CUDA clamps */
-    CUresult result = handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY
-                                  : hws_call_cuMipmappedArrayCreate(mipmap, pMipmappedArrayDesc, levels);
+    CUresult result =
+        handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY : hws_call_cuMipmappedArrayCreate(mipmap, pMipmappedArrayDesc, levels);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_MIPMAPPED_ARRAY, handle);
         free(data);
@@ -242,7 +243,7 @@ static CUresult make_level(CUmipmappedArray mipmap, hws_mipmap_t *kept, unsigned
     hws_array_t *data = malloc(sizeof *data);
     uint64_t handle = data == NULL ? 0 : hws_handle_new(HWS_KIND_ARRAY);
     CUresult result = handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY
-        : hws_call_cuMipmappedArrayGetLevel((CUarray) (uintptr_t) handle, mipmap, level);
+                                  : hws_call_cuMipmappedArrayGetLevel((CUarray) (uintptr_t) handle, mipmap, level);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_ARRAY, handle);
         free(data);

@@ -16,10 +16,10 @@ static inline const hws_array_t *hws_array_get(CUarray array) {
 }
 
 /* Sets `kept` to an array's data, or leaves the calling function for an invalid handle. */
-#define HWS_TAKE_ARRAY(kept, array)                       \
-    const hws_array_t *kept = hws_array_get(array);       \
-    if (__builtin_expect(kept == NULL, 0)) {              \
-        return CUDA_ERROR_INVALID_HANDLE;                 \
+#define HWS_TAKE_ARRAY(kept, array)                                                                                    \
+    const hws_array_t *kept = hws_array_get(array);                                                                    \
+    if (__builtin_expect(kept == NULL, 0)) {                                                                           \
+        return CUDA_ERROR_INVALID_HANDLE;                                                                              \
     }
 
 /* Bytes of one channel of a format that arrays and textures may have; 0 for any other. */

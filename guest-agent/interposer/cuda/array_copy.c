@@ -12,12 +12,19 @@ typedef struct hws_row_end {
 
 static CUresult copy_row(const hws_row_end_t *dst, const hws_row_end_t *src, uint64_t bytes, CUstream stream,
                          bool wait) {
-    const CUDA_MEMCPY3D copy = {
-        .dstMemoryType = dst->type, .dstHost = (void *) (uintptr_t) dst->address, .dstDevice = dst->address,
-        .dstArray = dst->array, .dstXInBytes = dst->offset,
-        .srcMemoryType = src->type, .srcHost = (const void *) (uintptr_t) src->address, .srcDevice = src->address,
-        .srcArray = src->array, .srcXInBytes = src->offset,
-        .WidthInBytes = bytes, .Height = 1, .Depth = 1};
+    const CUDA_MEMCPY3D copy = {.dstMemoryType = dst->type,
+                                .dstHost = (void *) (uintptr_t) dst->address,
+                                .dstDevice = dst->address,
+                                .dstArray = dst->array,
+                                .dstXInBytes = dst->offset,
+                                .srcMemoryType = src->type,
+                                .srcHost = (const void *) (uintptr_t) src->address,
+                                .srcDevice = src->address,
+                                .srcArray = src->array,
+                                .srcXInBytes = src->offset,
+                                .WidthInBytes = bytes,
+                                .Height = 1,
+                                .Depth = 1};
     return hws_copy_3d(&copy, stream, wait);
 }
 

@@ -216,7 +216,7 @@ static CUresult begin_locked(CUstream stream, CUgraph graph, const CUgraphNode *
         capture->graph = own->handle;
         entry = hws_capture_enter(stream, capture);
         result = entry != NULL && hws_frontier_set(&entry->frontier, nodes, data, count) ? CUDA_SUCCESS
-                                                                                       : CUDA_ERROR_OUT_OF_MEMORY;
+                                                                                         : CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (result != CUDA_SUCCESS && entry == NULL) {
         if (capture != NULL && capture->own) {
@@ -355,8 +355,8 @@ static CUresult end_locked(CUstream stream, CUgraph *graph_p) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
     hws_graph_t *graph = hws_graph_get((CUgraph) (uintptr_t) capture->graph);
-    CUresult result = capture->invalid || graph == NULL ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-                                                        : check_joined(entry, graph);
+    CUresult result =
+        capture->invalid || graph == NULL ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : check_joined(entry, graph);
     if (result != CUDA_SUCCESS) {
         discard(capture);
     } else {
@@ -379,8 +379,9 @@ HWS_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
 }
 
 static CUstreamCaptureStatus status_of(const hws_capture_stream_t *entry) {
-    return entry == NULL ? CU_STREAM_CAPTURE_STATUS_NONE
-        : entry->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    return entry == NULL          ? CU_STREAM_CAPTURE_STATUS_NONE
+        : entry->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                  : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 HWS_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
@@ -461,14 +462,14 @@ static CUresult update(CUstream stream, const CUgraphNode *nodes, const CUgraphE
 }
 
 HWS_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
-                                                         const CUgraphEdgeData *dependencyData,
-                                                         size_t numDependencies, unsigned int flags) {
+                                                         const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                                         unsigned int flags) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_REQUIRE((numDependencies == 0 || dependencies != NULL) && flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     hws_graph_lock();
-    CUresult result = update(hStream, dependencies, dependencyData, numDependencies,
-                             flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    CUresult result =
+        update(hStream, dependencies, dependencyData, numDependencies, flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     hws_graph_unlock();
     return result;
 }

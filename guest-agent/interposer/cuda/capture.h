@@ -15,11 +15,10 @@ struct hws_shape;
 /* Streams that capture, including those of invalidated captures. */
 extern _Atomic unsigned hws_captures;
 
-#define HWS_CAPTURING() \
-    (__builtin_expect(atomic_load_explicit(&hws_captures, memory_order_relaxed) != 0, 0))
+#define HWS_CAPTURING() (__builtin_expect(atomic_load_explicit(&hws_captures, memory_order_relaxed) != 0, 0))
 
 /* Result of hws_capture_ask() for a stream that captures. Not a result of CUDA's. */
-#define HWS_CAPTURED ((CUresult) -1)
+#define HWS_CAPTURED ((CUresult) - 1)
 
 /*
  * Whether work may be issued to the stream. Returns 0 when the stream does not capture and HWS_CAPTURED when it does.
@@ -41,32 +40,32 @@ CUresult hws_capture_ask_context(void);
 CUresult hws_capture_ask_event(CUevent event, bool ends);
 
 /* Leaves the calling function with the result of `add` when the stream captures, or with an error. */
-#define HWS_CAPTURE(stream, add)                                            \
-    do {                                                                    \
-        if (HWS_CAPTURING()) {                                              \
-            CUresult hws_asked = hws_capture_ask(stream);                   \
-            if (hws_asked != CUDA_SUCCESS) {                                \
-                return hws_asked == HWS_CAPTURED ? (add) : hws_asked;       \
-            }                                                               \
-        }                                                                   \
+#define HWS_CAPTURE(stream, add)                                                                                       \
+    do {                                                                                                               \
+        if (HWS_CAPTURING()) {                                                                                         \
+            CUresult hws_asked = hws_capture_ask(stream);                                                              \
+            if (hws_asked != CUDA_SUCCESS) {                                                                           \
+                return hws_asked == HWS_CAPTURED ? (add) : hws_asked;                                                  \
+            }                                                                                                          \
+        }                                                                                                              \
     } while (0)
 
 /* The same for an operation that cannot be captured, such as a callback with a status. */
 #define HWS_REFUSE_CAPTURE(stream) HWS_CAPTURE(stream, hws_capture_refuse(stream))
 
 /* The same for waiting for a stream, or querying it. */
-#define HWS_REFUSE_WAITING(stream)                                          \
-    do {                                                                    \
-        HWS_REFUSE_CAPTURE(stream);                                         \
-        HWS_UNSAFE();                                                       \
+#define HWS_REFUSE_WAITING(stream)                                                                                     \
+    do {                                                                                                               \
+        HWS_REFUSE_CAPTURE(stream);                                                                                    \
+        HWS_UNSAFE();                                                                                                  \
     } while (0)
 
 /* Leaves the calling function when the call is unsafe during a capture. */
-#define HWS_UNSAFE()                                                        \
-    do {                                                                    \
-        if (HWS_CAPTURING()) {                                              \
-            HWS_TRY(hws_capture_unsafe());                                  \
-        }                                                                   \
+#define HWS_UNSAFE()                                                                                                   \
+    do {                                                                                                               \
+        if (HWS_CAPTURING()) {                                                                                         \
+            HWS_TRY(hws_capture_unsafe());                                                                             \
+        }                                                                                                              \
     } while (0)
 
 /*
@@ -77,8 +76,8 @@ CUresult hws_capture_add(CUstream stream, CUresult taken, struct hws_params *par
 
 /* Captured variants of calls. */
 CUresult hws_capture_kernel(CUfunction function, const struct hws_shape *shape, void **kernel_params, void **extra);
-CUresult hws_capture_bytes(CUdeviceptr dst, CUmemorytype dst_type, CUdeviceptr src, CUmemorytype src_type,
-                           size_t bytes, CUstream stream);
+CUresult hws_capture_bytes(CUdeviceptr dst, CUmemorytype dst_type, CUdeviceptr src, CUmemorytype src_type, size_t bytes,
+                           CUstream stream);
 CUresult hws_capture_box(const CUDA_MEMCPY3D *copy, CUstream stream);
 CUresult hws_capture_memset(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element_bytes, size_t width,
                             size_t height, CUstream stream);

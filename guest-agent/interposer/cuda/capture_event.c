@@ -61,7 +61,7 @@ static CUresult mark(CUevent event, const hws_capture_stream_t *entry) {
     captured->capture = entry->capture->id;
     const hws_frontier_t *from = &entry->frontier;
     return hws_frontier_set(&captured->frontier, from->nodes, from->data, from->count) ? CUDA_SUCCESS
-                                                                                   : CUDA_ERROR_OUT_OF_MEMORY;
+                                                                                       : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult hws_capture_record(CUevent event, CUstream stream, bool external) {
@@ -121,7 +121,7 @@ static CUresult join(CUstream stream, const hws_captured_event_t *captured) {
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
     return hws_frontier_join(&entry->frontier, from->nodes, from->data, from->count) ? HWS_CAPTURED
-                                                                                 : CUDA_ERROR_OUT_OF_MEMORY;
+                                                                                     : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult hws_capture_wait(CUstream stream, CUevent event, bool external, bool recorded) {
@@ -130,8 +130,8 @@ CUresult hws_capture_wait(CUstream stream, CUevent event, bool external, bool re
             CUresult asked = hws_capture_ask(stream);
             hws_params_t params;
             if (asked == HWS_CAPTURED) {
-                CUresult result = hws_capture_add(stream, hws_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event,
-                                                                           &params), &params);
+                CUresult result =
+                    hws_capture_add(stream, hws_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &params), &params);
                 return result == CUDA_SUCCESS ? HWS_CAPTURED : result;
             }
             HWS_TRY(asked);

@@ -22,9 +22,9 @@ typedef struct hws_capture {
     unsigned long long id;
     CUstreamCaptureMode mode;
     hws_stream_key_t origin;
-    const void *thread;      /* the thread that began it */
-    uint64_t graph;          /* handle */
-    bool own;                /* the graph was made for the capture */
+    const void *thread; /* the thread that began it */
+    uint64_t graph;     /* handle */
+    bool own;           /* the graph was made for the capture */
     bool invalid;
 } hws_capture_t;
 

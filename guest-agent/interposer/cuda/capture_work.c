@@ -95,14 +95,22 @@ CUresult hws_capture_box(const CUDA_MEMCPY3D *copy, CUstream stream) {
     return hws_capture_add(stream, hws_params_copy(copy, NULL, &params), &params);
 }
 
-CUresult hws_capture_bytes(CUdeviceptr dst, CUmemorytype dst_type, CUdeviceptr src, CUmemorytype src_type,
-                           size_t bytes, CUstream stream) {
+CUresult hws_capture_bytes(CUdeviceptr dst, CUmemorytype dst_type, CUdeviceptr src, CUmemorytype src_type, size_t bytes,
+                           CUstream stream) {
     const CUDA_MEMCPY3D copy = {
-        .srcMemoryType = src_type, .srcDevice = src_type == CU_MEMORYTYPE_HOST ? 0 : src,
-        .srcHost = src_type == CU_MEMORYTYPE_HOST ? (const void *) (uintptr_t) src : NULL, .srcPitch = bytes,
-        .dstMemoryType = dst_type, .dstDevice = dst_type == CU_MEMORYTYPE_HOST ? 0 : dst,
-        .dstHost = dst_type == CU_MEMORYTYPE_HOST ? (void *) (uintptr_t) dst : NULL, .dstPitch = bytes,
-        .srcHeight = 1, .dstHeight = 1, .WidthInBytes = bytes, .Height = 1, .Depth = 1,
+        .srcMemoryType = src_type,
+        .srcDevice = src_type == CU_MEMORYTYPE_HOST ? 0 : src,
+        .srcHost = src_type == CU_MEMORYTYPE_HOST ? (const void *) (uintptr_t) src : NULL,
+        .srcPitch = bytes,
+        .dstMemoryType = dst_type,
+        .dstDevice = dst_type == CU_MEMORYTYPE_HOST ? 0 : dst,
+        .dstHost = dst_type == CU_MEMORYTYPE_HOST ? (void *) (uintptr_t) dst : NULL,
+        .dstPitch = bytes,
+        .srcHeight = 1,
+        .dstHeight = 1,
+        .WidthInBytes = bytes,
+        .Height = 1,
+        .Depth = 1,
     };
     return hws_capture_box(&copy, stream);
 }
@@ -112,8 +120,8 @@ CUresult hws_capture_memset(CUdeviceptr dst, size_t pitch, unsigned value, unsig
     if (width == 0 || height == 0) {
         return CUDA_SUCCESS;
     }
-    const CUDA_MEMSET_NODE_PARAMS from = {.dst = dst, .pitch = pitch, .value = value, .elementSize = element_bytes,
-                                          .width = width, .height = height};
+    const CUDA_MEMSET_NODE_PARAMS from = {
+        .dst = dst, .pitch = pitch, .value = value, .elementSize = element_bytes, .width = width, .height = height};
     hws_params_t params;
     return hws_capture_add(stream, hws_params_memset(&from, NULL, &params), &params);
 }
@@ -130,8 +138,7 @@ static CUresult place_of(CUstream stream, CUgraph *graph_p, hws_frontier_t *fron
     HWS_TRY(entry_of(stream, &entry));
     *graph_p = (CUgraph) (uintptr_t) entry->capture->graph;
     const hws_frontier_t *from = &entry->frontier;
-    return hws_frontier_set(frontier_p, from->nodes, from->data, from->count) ? CUDA_SUCCESS
-                                                                          : CUDA_ERROR_OUT_OF_MEMORY;
+    return hws_frontier_set(frontier_p, from->nodes, from->data, from->count) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult hws_capture_allocate(CUstream stream, const CUmemPoolProps *props, size_t bytes, CUdeviceptr *dptr_p) {
@@ -162,8 +169,8 @@ static CUresult free_locked(CUstream stream, CUdeviceptr address) {
     hws_capture_stream_t *entry;
     HWS_TRY(entry_of(stream, &entry));
     const hws_graph_t *graph = hws_graph_get((CUgraph) (uintptr_t) entry->capture->graph);
-    CUresult result = graph == NULL ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-                                    : hws_graph_memory_check_free(graph, address);
+    CUresult result =
+        graph == NULL ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : hws_graph_memory_check_free(graph, address);
     HWS_TRY(result);
     hws_params_t params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address};
     return add(stream, &params);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define FIRST_STACK 8
-#define API_VERSION 3020 /* answer of current drivers for every context: CUDA 3.2's interface */
+#define API_VERSION 3020  /* answer of current drivers for every context: CUDA 3.2's interface */
 #define KNOWN_FLAGS 0xffu /* CUDA 13.0 cuda.h, CU_CTX_FLAGS_MASK */
 
 typedef struct hws_stack {
@@ -84,11 +84,12 @@ CUresult hws_context_make(CUdevice device, unsigned flags, bool primary, CUconte
     if (kept == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *kept = (hws_context_t) {.device = device, .flags = flags, .primary = primary,
-                             .unique = atomic_fetch_add(&last_unique, 1) + 1};
+    *kept = (hws_context_t) {
+        .device = device, .flags = flags, .primary = primary, .unique = atomic_fetch_add(&last_unique, 1) + 1};
     uint64_t handle = hws_handle_new(HWS_KIND_CONTEXT);
     CUcontext context = (CUcontext) (uintptr_t) handle;
-    CUresult result = handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY
+    CUresult result = handle == 0
+        ? CUDA_ERROR_OUT_OF_MEMORY
         : hws_call_hwsContextCreate(context, hws_device_get(device)->ordinal, flags, primary ? 1 : 0);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_CONTEXT, handle);
@@ -147,8 +148,8 @@ HWS_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreate
                                    CUdevice dev) {
     static _Atomic bool logged;
     HWS_ENTER();
-    if (ctxCreateParams != NULL && (ctxCreateParams->numExecAffinityParams != 0
-                                    || ctxCreateParams->cigParams != NULL)) {
+    if (ctxCreateParams != NULL
+        && (ctxCreateParams->numExecAffinityParams != 0 || ctxCreateParams->cigParams != NULL)) {
         return hws_unsupported_use(&logged, "a context with an execution affinity or for CUDA in Graphics");
     }
     return cuCtxCreate_v2(pctx, flags, dev);
@@ -199,11 +200,11 @@ HWS_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx) {
 }
 
 /* Sets `kept` to the data of the context (NULL: the current one), or leaves the calling function when there is none. */
-#define ENTER_KEPT(ctx, kept)                                                             \
-    HWS_ENTER_LOCAL();                                                                    \
-    hws_context_t *kept = hws_context_get((ctx) != NULL ? (ctx) : hws_context_current()); \
-    if (kept == NULL) {                                                                   \
-        return CUDA_ERROR_INVALID_CONTEXT;                                                \
+#define ENTER_KEPT(ctx, kept)                                                                                          \
+    HWS_ENTER_LOCAL();                                                                                                 \
+    hws_context_t *kept = hws_context_get((ctx) != NULL ? (ctx) : hws_context_current());                              \
+    if (kept == NULL) {                                                                                                \
+        return CUDA_ERROR_INVALID_CONTEXT;                                                                             \
     }
 
 HWS_EXPORT CUresult cuCtxGetDevice(CUdevice *device) {

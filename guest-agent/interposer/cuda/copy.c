@@ -111,8 +111,17 @@ static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, u
                                bool wait) {
     const hws_linear_t linear = {device, stream};
     const hws_bulk_copy_t copy = {
-        .to_device = to_device, .eager = !wait, .host = host, .width = bytes, .rows = 1, .slices = 1,
-        .pitch = bytes, .slice_pitch = bytes, .send = send_part, .copy_part = copy_part, .synchronise = synchronise,
+        .to_device = to_device,
+        .eager = !wait,
+        .host = host,
+        .width = bytes,
+        .rows = 1,
+        .slices = 1,
+        .pitch = bytes,
+        .slice_pitch = bytes,
+        .send = send_part,
+        .copy_part = copy_part,
+        .synchronise = synchronise,
         .argument = &linear,
     };
     return (CUresult) hws_bulk_run(&copy);
@@ -121,9 +130,10 @@ static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, u
 static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream, bool wait) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
-    HWS_CAPTURE(stream, wait ? hws_capture_refuse(stream)
-                             : hws_capture_bytes(dst, CU_MEMORYTYPE_DEVICE, (CUdeviceptr) (uintptr_t) src,
-                                                 CU_MEMORYTYPE_HOST, bytes, stream));
+    HWS_CAPTURE(stream,
+                wait ? hws_capture_refuse(stream)
+                     : hws_capture_bytes(dst, CU_MEMORYTYPE_DEVICE, (CUdeviceptr) (uintptr_t) src, CU_MEMORYTYPE_HOST,
+                                         bytes, stream));
     if (bytes == 0) {
         return CUDA_SUCCESS;
     }
@@ -144,9 +154,10 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
 static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
-    HWS_CAPTURE(stream, wait ? hws_capture_refuse(stream)
-                             : hws_capture_bytes((CUdeviceptr) (uintptr_t) dst, CU_MEMORYTYPE_HOST, src,
-                                                 CU_MEMORYTYPE_DEVICE, bytes, stream));
+    HWS_CAPTURE(stream,
+                wait ? hws_capture_refuse(stream)
+                     : hws_capture_bytes((CUdeviceptr) (uintptr_t) dst, CU_MEMORYTYPE_HOST, src, CU_MEMORYTYPE_DEVICE,
+                                         bytes, stream));
     if (bytes == 0) {
         return CUDA_SUCCESS;
     }
@@ -198,8 +209,9 @@ static CUresult unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream
     }
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
-    HWS_CAPTURE(stream, wait ? hws_capture_refuse(stream)
-                             : hws_capture_bytes(dst, CU_MEMORYTYPE_HOST, src, CU_MEMORYTYPE_HOST, bytes, stream));
+    HWS_CAPTURE(stream,
+                wait ? hws_capture_refuse(stream)
+                     : hws_capture_bytes(dst, CU_MEMORYTYPE_HOST, src, CU_MEMORYTYPE_HOST, bytes, stream));
     HWS_REQUIRE(bytes == 0 || (host_dst != NULL && host_src != NULL));
     HWS_TRY(hws_copy_wait(stream));
     if (bytes != 0) {

@@ -44,8 +44,9 @@ static CUresult classify(CUmemorytype type, const void *host, CUdeviceptr device
         case CU_MEMORYTYPE_ARRAY:
             end_p->array = array;
             end_p->device = true;
-            return array == NULL ? CUDA_ERROR_INVALID_VALUE
-                : hws_array_get(array) == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+            return array == NULL               ? CUDA_ERROR_INVALID_VALUE
+                : hws_array_get(array) == NULL ? CUDA_ERROR_INVALID_HANDLE
+                                               : CUDA_SUCCESS;
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -104,8 +105,8 @@ static CUresult check_end(hws_end_t *end, const hws_box_t *box) {
 static char *host_row(const hws_end_t *end, uint64_t row, uint64_t slice) {
     /* No overflow: check_end() has computed the offset of the last byte. */
     const HwsDevicePlace *place = &end->place;
-    uint64_t offset = ((place->origin.z + slice) * place->height + place->origin.y + row) * place->pitch
-        + place->origin.xBytes;
+    uint64_t offset =
+        ((place->origin.z + slice) * place->height + place->origin.y + row) * place->pitch + place->origin.xBytes;
     return (char *) (uintptr_t) place->base + offset;
 }
 
@@ -138,7 +139,7 @@ static CUresult write_part(const hws_box_t *box, const hws_bulk_part_t *part, ch
         data = buffer;
     }
     return box->dst.array != NULL ? hws_call_hwsWriteArray(box->dst.array, &place.origin, &extent, stream, data)
-        : hws_call_hwsWriteBox(&place, &extent, stream, data);
+                                  : hws_call_hwsWriteBox(&place, &extent, stream, data);
 }
 
 /* Splits the box into pieces of the worker's limit: whole slices, else whole rows, else parts of a row. */
@@ -158,10 +159,12 @@ static CUresult write_box(const hws_box_t *box, CUstream stream) {
     for (uint64_t z = 0; z < whole->slices && result == CUDA_SUCCESS; z += slices) {
         for (uint64_t y = 0; y < whole->rows && result == CUDA_SUCCESS; y += rows) {
             for (uint64_t x = 0; x < whole->widthBytes && result == CUDA_SUCCESS; x += width) {
-                const hws_bulk_part_t part = {
-                    .x = x, .width = whole->widthBytes - x < width ? whole->widthBytes - x : width,
-                    .row = y, .rows = whole->rows - y < rows ? whole->rows - y : rows,
-                    .slice = z, .slices = whole->slices - z < slices ? whole->slices - z : slices};
+                const hws_bulk_part_t part = {.x = x,
+                                              .width = whole->widthBytes - x < width ? whole->widthBytes - x : width,
+                                              .row = y,
+                                              .rows = whole->rows - y < rows ? whole->rows - y : rows,
+                                              .slice = z,
+                                              .slices = whole->slices - z < slices ? whole->slices - z : slices};
                 result = write_part(box, &part, buffer, stream);
             }
         }
@@ -182,9 +185,8 @@ static CUresult read_part(const hws_box_t *box, const hws_bulk_part_t *part, CUs
         .slices = part->slices,
         .slice_pitch_bytes = host->height * host->pitch,
     };
-    return box->src.array != NULL
-        ? hws_call_hwsReadArray(box->src.array, &place.origin, &extent, stream, &target, wait)
-        : hws_call_hwsReadBox(&place, &extent, stream, &target, wait);
+    return box->src.array != NULL ? hws_call_hwsReadArray(box->src.array, &place.origin, &extent, stream, &target, wait)
+                                  : hws_call_hwsReadBox(&place, &extent, stream, &target, wait);
 }
 
 /* A copy of a box between a device and the host, for the functions that move its parts. */
@@ -201,8 +203,8 @@ static CUresult copy_shared(const hws_box_t *box, const hws_bulk_part_t *part, C
     const HwsDevicePlace place = place_of(end, part);
     const HwsExtent extent = extent_of(part);
     if (end->array != NULL) {
-        return (write ? hws_call_hwsWriteArrayShared : hws_call_hwsReadArrayShared)(
-            end->array, &place.origin, &extent, stream, host, chunk);
+        return (write ? hws_call_hwsWriteArrayShared : hws_call_hwsReadArrayShared)(end->array, &place.origin, &extent,
+                                                                                    stream, host, chunk);
     }
     return (write ? hws_call_hwsWriteBoxShared : hws_call_hwsReadBoxShared)(&place, &extent, stream, host, chunk);
 }
@@ -238,9 +240,11 @@ static CUresult copy_pinned(const hws_box_t *box, CUstream stream, const HwsRegi
     uint64_t slices = rows < whole->rows ? 1 : MAX_ROWS / rows;
     for (uint64_t z = 0; z < whole->slices; z += slices) {
         for (uint64_t y = 0; y < whole->rows; y += rows) {
-            const hws_bulk_part_t part = {
-                .width = whole->widthBytes, .row = y, .rows = whole->rows - y < rows ? whole->rows - y : rows,
-                .slice = z, .slices = whole->slices - z < slices ? whole->slices - z : slices};
+            const hws_bulk_part_t part = {.width = whole->widthBytes,
+                                          .row = y,
+                                          .rows = whole->rows - y < rows ? whole->rows - y : rows,
+                                          .slice = z,
+                                          .slices = whole->slices - z < slices ? whole->slices - z : slices};
             HwsRegionPlace first = *host;
             first.offset += z * host->slicePitch + y * host->pitch;
             HWS_TRY(copy_shared(box, &part, stream, &first, 0));
@@ -269,9 +273,18 @@ static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait)
     if (!detached && hws_copy_in_chunks(whole.width * whole.rows * whole.slices, write)) {
         const hws_box_copy_t argument = {box, stream};
         const hws_bulk_copy_t copy = {
-            .to_device = write, .eager = !wait, .host = (uint8_t *) first, .width = whole.width,
-            .rows = whole.rows, .slices = whole.slices, .pitch = pitch, .slice_pitch = slice_pitch,
-            .send = send_part, .copy_part = copy_part, .synchronise = synchronise, .argument = &argument,
+            .to_device = write,
+            .eager = !wait,
+            .host = (uint8_t *) first,
+            .width = whole.width,
+            .rows = whole.rows,
+            .slices = whole.slices,
+            .pitch = pitch,
+            .slice_pitch = slice_pitch,
+            .send = send_part,
+            .copy_part = copy_part,
+            .synchronise = synchronise,
+            .argument = &argument,
         };
         HWS_TRY(hws_bulk_run(&copy));
         return write && wait ? hws_copy_end(stream) : CUDA_SUCCESS;
@@ -326,9 +339,11 @@ CUresult hws_copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait) {
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
     HWS_CAPTURE(stream, wait ? hws_capture_refuse(stream) : hws_capture_box(copy, stream));
     hws_box_t box = {
-        .dst.place = {.pitch = copy->dstPitch, .height = copy->dstHeight,
+        .dst.place = {.pitch = copy->dstPitch,
+                      .height = copy->dstHeight,
                       .origin = {.xBytes = copy->dstXInBytes, .y = copy->dstY, .z = copy->dstZ}},
-        .src.place = {.pitch = copy->srcPitch, .height = copy->srcHeight,
+        .src.place = {.pitch = copy->srcPitch,
+                      .height = copy->srcHeight,
                       .origin = {.xBytes = copy->srcXInBytes, .y = copy->srcY, .z = copy->srcZ}},
         .extent = {.widthBytes = copy->WidthInBytes, .rows = copy->Height, .slices = copy->Depth},
     };
@@ -341,11 +356,23 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool wait) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(copy != NULL);
     const CUDA_MEMCPY3D deeper = {
-        .srcXInBytes = copy->srcXInBytes, .srcY = copy->srcY, .srcMemoryType = copy->srcMemoryType,
-        .srcHost = copy->srcHost, .srcDevice = copy->srcDevice, .srcArray = copy->srcArray, .srcPitch = copy->srcPitch,
-        .dstXInBytes = copy->dstXInBytes, .dstY = copy->dstY, .dstMemoryType = copy->dstMemoryType,
-        .dstHost = copy->dstHost, .dstDevice = copy->dstDevice, .dstArray = copy->dstArray, .dstPitch = copy->dstPitch,
-        .WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = 1,
+        .srcXInBytes = copy->srcXInBytes,
+        .srcY = copy->srcY,
+        .srcMemoryType = copy->srcMemoryType,
+        .srcHost = copy->srcHost,
+        .srcDevice = copy->srcDevice,
+        .srcArray = copy->srcArray,
+        .srcPitch = copy->srcPitch,
+        .dstXInBytes = copy->dstXInBytes,
+        .dstY = copy->dstY,
+        .dstMemoryType = copy->dstMemoryType,
+        .dstHost = copy->dstHost,
+        .dstDevice = copy->dstDevice,
+        .dstArray = copy->dstArray,
+        .dstPitch = copy->dstPitch,
+        .WidthInBytes = copy->WidthInBytes,
+        .Height = copy->Height,
+        .Depth = 1,
     };
     return hws_copy_3d(&deeper, stream, wait);
 }
@@ -354,15 +381,29 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, bo
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(copy != NULL);
     const CUDA_MEMCPY3D plain = {
-        .srcXInBytes = copy->srcXInBytes, .srcY = copy->srcY, .srcZ = copy->srcZ, .srcLOD = copy->srcLOD,
-        .srcMemoryType = copy->srcMemoryType, .srcHost = copy->srcHost, .srcDevice = copy->srcDevice,
+        .srcXInBytes = copy->srcXInBytes,
+        .srcY = copy->srcY,
+        .srcZ = copy->srcZ,
+        .srcLOD = copy->srcLOD,
+        .srcMemoryType = copy->srcMemoryType,
+        .srcHost = copy->srcHost,
+        .srcDevice = copy->srcDevice,
         .srcArray = copy->srcArray,
-        .srcPitch = copy->srcPitch, .srcHeight = copy->srcHeight,
-        .dstXInBytes = copy->dstXInBytes, .dstY = copy->dstY, .dstZ = copy->dstZ, .dstLOD = copy->dstLOD,
-        .dstMemoryType = copy->dstMemoryType, .dstHost = copy->dstHost, .dstDevice = copy->dstDevice,
+        .srcPitch = copy->srcPitch,
+        .srcHeight = copy->srcHeight,
+        .dstXInBytes = copy->dstXInBytes,
+        .dstY = copy->dstY,
+        .dstZ = copy->dstZ,
+        .dstLOD = copy->dstLOD,
+        .dstMemoryType = copy->dstMemoryType,
+        .dstHost = copy->dstHost,
+        .dstDevice = copy->dstDevice,
         .dstArray = copy->dstArray,
-        .dstPitch = copy->dstPitch, .dstHeight = copy->dstHeight,
-        .WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = copy->Depth,
+        .dstPitch = copy->dstPitch,
+        .dstHeight = copy->dstHeight,
+        .WidthInBytes = copy->WidthInBytes,
+        .Height = copy->Height,
+        .Depth = copy->Depth,
     };
     return hws_copy_3d(&plain, stream, wait);
 }

@@ -142,12 +142,12 @@ int hws_device_attribute(CUdevice device, CUdevice_attribute attribute) {
 }
 
 /* Sets `info` or leaves the calling function with CUDA_ERROR_INVALID_DEVICE. */
-#define ENTER_DEVICE(device, info)                         \
-    HWS_ENTER_LOCAL();                                     \
-    const hws_device_t *found = hws_device_get(device);    \
-    if (found == NULL) {                                   \
-        return CUDA_ERROR_INVALID_DEVICE;                  \
-    }                                                      \
+#define ENTER_DEVICE(device, info)                                                                                     \
+    HWS_ENTER_LOCAL();                                                                                                 \
+    const hws_device_t *found = hws_device_get(device);                                                                \
+    if (found == NULL) {                                                                                               \
+        return CUDA_ERROR_INVALID_DEVICE;                                                                              \
+    }                                                                                                                  \
     const HwsDeviceInfo *info = &found->info
 
 HWS_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) {

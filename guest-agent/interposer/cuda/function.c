@@ -7,11 +7,11 @@
 #include "hws_cuda_calls.h"
 
 /* Sets `kept`, or leaves the calling function when the handle is no kernel. */
-#define ENTER_FUNCTION(function, kept)                    \
-    HWS_ENTER_LOCAL();                                    \
-    hws_function_t *kept = hws_function_get(function);    \
-    if (kept == NULL) {                                   \
-        return CUDA_ERROR_INVALID_HANDLE;                 \
+#define ENTER_FUNCTION(function, kept)                                                                                 \
+    HWS_ENTER_LOCAL();                                                                                                 \
+    hws_function_t *kept = hws_function_get(function);                                                                 \
+    if (kept == NULL) {                                                                                                \
+        return CUDA_ERROR_INVALID_HANDLE;                                                                              \
     }
 
 HWS_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {

@@ -248,8 +248,8 @@ CUresult hws_graph_copy(const hws_graph_t *graph, hws_graph_t **copy_p) {
     for (size_t i = 0; i < graph->count && result == CUDA_SUCCESS; i++) {
         const hws_edges_t *in = &graph->nodes[i]->in;
         for (size_t j = 0; j < in->count && result == CUDA_SUCCESS; j++) {
-            result = hws_graph_connect(hws_graph_node(copy, in->items[j].node->index), copy->nodes[i],
-                                       &in->items[j].data);
+            result =
+                hws_graph_connect(hws_graph_node(copy, in->items[j].node->index), copy->nodes[i], &in->items[j].data);
         }
     }
     if (result != CUDA_SUCCESS) {

@@ -27,43 +27,43 @@ typedef struct hws_arguments {
     size_t packed_capacity;         /* bytes */
     void *extra[5];                 /* for a program that gave `extra` */
     size_t extra_bytes;
-    uint8_t *packed;                /* hws_launch_packed_bytes() */
-    uint8_t *sent;                  /* the worker's copy of the bytes, to detect programs that write without a set */
-    bool shown;                     /* to the program, which may write */
-    void *pointers[];               /* to each parameter */
+    uint8_t *packed;  /* hws_launch_packed_bytes() */
+    uint8_t *sent;    /* the worker's copy of the bytes, to detect programs that write without a set */
+    bool shown;       /* to the program, which may write */
+    void *pointers[]; /* to each parameter */
 } hws_arguments_t;
 
 /* The parameters of a kernel node. */
 typedef struct hws_node_kernel {
     CUfunction function;
-    hws_shape_t shape;        /* without a stream; its attributes are our own copy */
+    hws_shape_t shape; /* without a stream; its attributes are our own copy */
     uint32_t params_bytes;
-    bool packed_given;        /* the program gave `extra` and receives one */
+    bool packed_given;          /* the program gave `extra` and receives one */
     hws_arguments_t *arguments; /* owned */
 } hws_node_kernel_t;
 
 /* A copy, and the place of its memory if that is not on a device. */
 typedef struct hws_node_copy {
     CUDA_MEMCPY3D copy;
-    bool on_host;             /* both ends are the host's: the worker sees a host node */
-    bool shared;              /* the host's end lies in the region, at region_offset; otherwise the copy has a call */
+    bool on_host; /* both ends are the host's: the worker sees a host node */
+    bool shared;  /* the host's end lies in the region, at region_offset; otherwise the copy has a call */
     uint64_t region_offset;
 } hws_node_copy_t;
 
 /* The parameters of a node. Their holder owns them; the program owns nothing in them. */
 typedef struct hws_params {
     CUgraphNodeType type;
-    CUcontext context;        /* of a kernel, copy or memset */
-    hws_graph_call_t *call;   /* the guest's part: of a host node, or of a copy with memory that only the guest has */
+    CUcontext context;      /* of a kernel, copy or memset */
+    hws_graph_call_t *call; /* the guest's part: of a host node, or of a copy with memory that only the guest has */
     union {
         hws_node_kernel_t kernel;
         hws_node_copy_t copy;
         CUDA_MEMSET_NODE_PARAMS memset;
         CUDA_HOST_NODE_PARAMS host;
-        hws_graph_t *child;   /* owned by the node */
+        hws_graph_t *child; /* owned by the node */
         CUevent event;
         CUDA_MEM_ALLOC_NODE_PARAMS alloc; /* its accessDescs are our own copy */
-        CUdeviceptr address;  /* of a free node */
+        CUdeviceptr address;              /* of a free node */
     };
 } hws_params_t;
 
@@ -80,12 +80,12 @@ typedef struct hws_edges {
 struct hws_node {
     uint64_t handle;
     hws_graph_t *graph;
-    uint32_t index;           /* in the order of creation; a clone's node has its original's */
-    bool travelled;           /* the worker has it */
-    bool changed;             /* the worker has older parameters */
+    uint32_t index; /* in the order of creation; a clone's node has its original's */
+    bool travelled; /* the worker has it */
+    bool changed;   /* the worker has older parameters */
     hws_edges_t in, out;
     hws_params_t params;
-    uint32_t mark;            /* scratch of traversals */
+    uint32_t mark; /* scratch of traversals */
 };
 
 /* An edge that was added between nodes that the worker already had. */
@@ -97,17 +97,17 @@ typedef struct hws_link {
 /* Freed with its handle's slot, like a node. */
 struct hws_graph {
     uint64_t handle;
-    hws_node_t **nodes;       /* by index, ascending */
+    hws_node_t **nodes; /* by index, ascending */
     size_t count, capacity;
     uint32_t next_index;
-    hws_node_t *owner;        /* the child node that contains it, NULL for none */
-    uint64_t cloned_from;     /* handle, 0 for none */
-    uint32_t cloned_nodes;    /* next_index of the original at that time */
+    hws_node_t *owner;     /* the child node that contains it, NULL for none */
+    uint64_t cloned_from;  /* handle, 0 for none */
+    uint32_t cloned_nodes; /* next_index of the original at that time */
     bool travelled;
-    bool moved;               /* into a child node, by CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE */
-    bool capturing;           /* a capture adds to it; the program does not own it yet */
-    unsigned instances;       /* executable graphs, while it has allocations */
-    bool has_memory;          /* an allocation or free node */
+    bool moved;         /* into a child node, by CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE */
+    bool capturing;     /* a capture adds to it; the program does not own it yet */
+    unsigned instances; /* executable graphs, while it has allocations */
+    bool has_memory;    /* an allocation or free node */
     hws_link_t *links;
     size_t link_count, link_capacity;
     struct hws_retained *retained; /* user objects */
@@ -231,11 +231,11 @@ void hws_retained_drop_behind(struct hws_retained *retained, CUstream stream);
 CUresult hws_retained_share(const struct hws_retained *from, struct hws_retained **to_p);
 
 /* Leaves the calling function, and releases the lock, when an argument is no graph or node. */
-#define HWS_TAKE_GRAPH(name, handle)                                                          \
-    hws_graph_t *name = hws_graph_get(handle);                                                \
+#define HWS_TAKE_GRAPH(name, handle)                                                                                   \
+    hws_graph_t *name = hws_graph_get(handle);                                                                         \
     HWS_REQUIRE(name != NULL)
-#define HWS_TAKE_NODE(name, handle)                                                           \
-    hws_node_t *name = hws_node_get(handle);                                                  \
+#define HWS_TAKE_NODE(name, handle)                                                                                    \
+    hws_node_t *name = hws_node_get(handle);                                                                           \
     HWS_REQUIRE(name != NULL)
 
 #endif

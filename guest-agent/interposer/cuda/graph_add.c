@@ -34,11 +34,11 @@ static CUresult add(const hws_new_node_t *place, CUresult taken, hws_params_t *p
     return result;
 }
 
-#define ENTER_PLACE()                                                                       \
-    HWS_ENTER_CONTEXT();                                                                    \
-    HWS_REQUIRE(phGraphNode != NULL && hws_graph_get(hGraph) != NULL);                      \
-    const hws_new_node_t place = {.node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies, \
-                               .count = numDependencies};                                   \
+#define ENTER_PLACE()                                                                                                  \
+    HWS_ENTER_CONTEXT();                                                                                               \
+    HWS_REQUIRE(phGraphNode != NULL && hws_graph_get(hGraph) != NULL);                                                 \
+    const hws_new_node_t place = {                                                                                     \
+        .node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies, .count = numDependencies};               \
     hws_params_t params
 
 HWS_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -81,8 +81,8 @@ HWS_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph
     return add(&place, CUDA_SUCCESS, &params);
 }
 
-HWS_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-                                              const CUgraphNode *dependencies, size_t numDependencies, CUevent event) {
+HWS_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                              size_t numDependencies, CUevent event) {
     ENTER_PLACE();
     return add(&place, hws_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &params), &params);
 }
@@ -111,8 +111,8 @@ HWS_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph h
                                              size_t numDependencies, CUgraph childGraph) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(phGraphNode != NULL);
-    const hws_new_node_t place = {.node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies,
-                               .count = numDependencies};
+    const hws_new_node_t place = {
+        .node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies, .count = numDependencies};
     return add_child(&place, childGraph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE);
 }
 
@@ -127,8 +127,8 @@ HWS_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGra
                                           size_t numDependencies, CUdeviceptr dptr) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(phGraphNode != NULL);
-    const hws_new_node_t place = {.node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies,
-                               .count = numDependencies};
+    const hws_new_node_t place = {
+        .node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies, .count = numDependencies};
     hws_params_t params;
     hws_graph_lock();
     const hws_graph_t *graph = hws_graph_get(hGraph);
@@ -192,8 +192,8 @@ HWS_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, 
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
             CUDA_MEM_ALLOC_NODE_PARAMS alloc;
             memcpy(&alloc, &nodeParams->alloc, sizeof alloc); /* v2 is laid out as v1 */
-            HWS_TRY(hws_graph_memory_allocate(hGraph, dependencies, dependencyData, numDependencies, &alloc,
-                                              phGraphNode));
+            HWS_TRY(
+                hws_graph_memory_allocate(hGraph, dependencies, dependencyData, numDependencies, &alloc, phGraphNode));
             nodeParams->alloc.dptr = alloc.dptr;
             return CUDA_SUCCESS;
         }

@@ -7,8 +7,8 @@ struct hws_graph_call {
     struct hws_graph_call *next;
     uint64_t id;
     unsigned holders;
-    unsigned expected;      /* CALLBACKs of launches that have not arrived */
-    CUhostFn function;      /* NULL: the call is a copy */
+    unsigned expected; /* CALLBACKs of launches that have not arrived */
+    CUhostFn function; /* NULL: the call is a copy */
     hws_node_copy_t copy;
     void *user_data;
 };

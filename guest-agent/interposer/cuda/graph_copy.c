@@ -34,11 +34,16 @@ static CUresult side_of(const CUDA_MEMCPY3D *copy, bool source, hws_place_t *sid
     CUmemorytype type = source ? copy->srcMemoryType : copy->dstMemoryType;
     CUdeviceptr device = source ? copy->srcDevice : copy->dstDevice;
     const void *host = source ? copy->srcHost : copy->dstHost;
-    *side_p = source
-        ? (hws_place_t) {.pitch = copy->srcPitch, .height = copy->srcHeight, .x = copy->srcXInBytes, .y = copy->srcY,
-                        .z = copy->srcZ}
-        : (hws_place_t) {.pitch = copy->dstPitch, .height = copy->dstHeight, .x = copy->dstXInBytes, .y = copy->dstY,
-                        .z = copy->dstZ};
+    *side_p = source ? (hws_place_t) {.pitch = copy->srcPitch,
+                                      .height = copy->srcHeight,
+                                      .x = copy->srcXInBytes,
+                                      .y = copy->srcY,
+                                      .z = copy->srcZ}
+                     : (hws_place_t) {.pitch = copy->dstPitch,
+                                      .height = copy->dstHeight,
+                                      .x = copy->dstXInBytes,
+                                      .y = copy->dstY,
+                                      .z = copy->dstZ};
     switch (type) {
         case CU_MEMORYTYPE_HOST:
             side_p->base = (uint64_t) (uintptr_t) host;
@@ -114,8 +119,8 @@ static CUresult check_side(const CUDA_MEMCPY3D *copy, bool source, hws_node_copy
 
 CUresult hws_params_copy(const CUDA_MEMCPY3D *from, CUcontext context, hws_params_t *params_p) {
     bool to_device, from_device;
-    HWS_REQUIRE(from != NULL && from->WidthInBytes != 0 && from->Height != 0 && from->Depth != 0
-                && from->srcLOD == 0 && from->dstLOD == 0);
+    HWS_REQUIRE(from != NULL && from->WidthInBytes != 0 && from->Height != 0 && from->Depth != 0 && from->srcLOD == 0
+                && from->dstLOD == 0);
     *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy.copy = *from};
     HWS_TRY(hws_params_context(context, &params_p->context));
     hws_node_copy_t *kept = &params_p->copy;
@@ -144,14 +149,22 @@ static void describe(const hws_params_t *params, bool source, HwsGraphEnd *end_p
     hws_place_t side;
     sides_of(&kept->copy, source, &side);
     if (side.array != NULL) {
-        *end_p = (HwsGraphEnd) {.place = PLACE_ARRAY, .base = (uint64_t) (uintptr_t) side.array, .xBytes = side.x,
-                                .y = side.y, .z = side.z};
+        *end_p = (HwsGraphEnd) {.place = PLACE_ARRAY,
+                                .base = (uint64_t) (uintptr_t) side.array,
+                                .xBytes = side.x,
+                                .y = side.y,
+                                .z = side.z};
     } else if (side.device) {
-        *end_p = (HwsGraphEnd) {.place = PLACE_DEVICE, .base = side.base, .pitch = side.pitch, .height = side.height,
-                                .xBytes = side.x, .y = side.y, .z = side.z};
+        *end_p = (HwsGraphEnd) {.place = PLACE_DEVICE,
+                                .base = side.base,
+                                .pitch = side.pitch,
+                                .height = side.height,
+                                .xBytes = side.x,
+                                .y = side.y,
+                                .z = side.z};
     } else if (params->call == NULL) {
-        *end_p = (HwsGraphEnd) {.place = PLACE_REGION, .base = kept->region_offset, .pitch = side.pitch,
-                                .height = side.height};
+        *end_p = (HwsGraphEnd) {
+            .place = PLACE_REGION, .base = kept->region_offset, .pitch = side.pitch, .height = side.height};
     } else {
         *end_p = (HwsGraphEnd) {.place = PLACE_GUEST, .base = hws_graph_call_id(params->call)};
     }

@@ -4,8 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *const names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY", "WAIT_EVENT",
-                                    "EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT", "MEM_ALLOC", "MEM_FREE"};
+static const char *const names[] = {
+    "KERNEL",     "MEMCPY",       "MEMSET",           "HOST",           "GRAPH",     "EMPTY",
+    "WAIT_EVENT", "EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT", "MEM_ALLOC", "MEM_FREE"};
 
 static bool wants(unsigned flags, unsigned what) {
     return (flags & (what | CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE)) != 0;
@@ -16,8 +17,10 @@ static void put_params(FILE *file, const hws_params_t *params, unsigned flags) {
     const CUDA_MEMCPY3D *copy = &params->copy.copy;
     switch (params->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL:
-            fprintf(file, "\\n%s", hws_function_get(params->kernel.function) == NULL
-                    ? "?" : hws_function_get(params->kernel.function)->name);
+            fprintf(file, "\\n%s",
+                    hws_function_get(params->kernel.function) == NULL
+                        ? "?"
+                        : hws_function_get(params->kernel.function)->name);
             if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS)) {
                 fprintf(file, "\\n<<<(%u,%u,%u),(%u,%u,%u),%u>>>", dims->gridDimX, dims->gridDimY, dims->gridDimZ,
                         dims->blockDimX, dims->blockDimY, dims->blockDimZ, dims->sharedMemBytes);
@@ -65,8 +68,8 @@ static void put_graph(FILE *file, const hws_graph_t *graph, unsigned flags) {
         const hws_edges_t *out = &graph->nodes[i]->out;
         for (size_t j = 0; j < out->count; j++) {
             fprintf(file, "\"n%" PRIx64 "\" -> \"n%" PRIx64 "\"%s;\n", graph->nodes[i]->handle,
-                    out->items[j].node->handle, out->items[j].data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
-                    ? " [style=dashed]" : "");
+                    out->items[j].node->handle,
+                    out->items[j].data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC ? " [style=dashed]" : "");
         }
     }
     fputs("}\n", file);

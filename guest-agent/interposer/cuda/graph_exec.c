@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KNOWN_FLAGS                                                                        \
-    (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD  \
+#define KNOWN_FLAGS                                                                                                    \
+    (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD                              \
      | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
 static size_t count_calls(const hws_graph_t *graph) {
@@ -266,8 +266,8 @@ HWS_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
     CUresult result = prepare_update(hGraph, &calls, &count);
     hws_graph_unlock();
     HWS_TRY(result);
-    result = hws_call_hwsGraphExecUpdate(hGraphExec, hGraph, &outcome, &reason, &error_graph, &error_index,
-                                         &from_graph, &from_index);
+    result = hws_call_hwsGraphExecUpdate(hGraphExec, hGraph, &outcome, &reason, &error_graph, &error_index, &from_graph,
+                                         &from_index);
     if (result == CUDA_SUCCESS) {
         result = (CUresult) outcome;
         resultInfo->result = (CUgraphExecUpdateResult) reason;

@@ -20,7 +20,7 @@ typedef struct hws_exec_call {
 /* Freed with its handle's slot. CUDA: a program must not make calls on one executable graph at the same time. */
 typedef struct hws_exec {
     uint64_t handle;
-    uint64_t graph;           /* handle of the graph that it was instantiated from */
+    uint64_t graph; /* handle of the graph that it was instantiated from */
     cuuint64_t flags;
     hws_exec_call_t *calls;
     size_t call_count;

@@ -80,9 +80,8 @@ static CUresult set(CUgraphExec handle, CUgraphNode node, CUresult taken, hws_pa
     hws_graph_unlock();
     if (result == CUDA_SUCCESS) {
         CUgraph graph = (CUgraph) (uintptr_t) name.graph;
-        result = params->type == CU_GRAPH_NODE_TYPE_KERNEL
-            ? hws_call_hwsGraphExecSetKernel(handle, graph, bytes, blob)
-            : hws_call_hwsGraphExecSetNode(handle, graph, bytes, blob);
+        result = params->type == CU_GRAPH_NODE_TYPE_KERNEL ? hws_call_hwsGraphExecSetKernel(handle, graph, bytes, blob)
+                                                           : hws_call_hwsGraphExecSetNode(handle, graph, bytes, blob);
     }
     free(blob);
     if (result == CUDA_SUCCESS && params->type != CU_GRAPH_NODE_TYPE_KERNEL) {
@@ -215,8 +214,7 @@ HWS_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, C
     return result;
 }
 
-HWS_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                             CUgraphNodeParams *nodeParams) {
+HWS_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
     hws_params_t params;
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(nodeParams != NULL && nodeParams->type != CU_GRAPH_NODE_TYPE_EMPTY);

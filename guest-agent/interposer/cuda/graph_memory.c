@@ -18,11 +18,11 @@ struct hws_graph_memory {
     struct hws_graph_memory *next;
     CUdeviceptr address;
     uint64_t bytes;
-    uint64_t graph;         /* handle */
-    uint32_t node;          /* index in the graph */
+    uint64_t graph; /* handle */
+    uint32_t node;  /* index in the graph */
     unsigned holders;
-    bool allocated;         /* by a launch, and not freed since */
-    hws_range_t range;      /* the entry in the table of addresses, except for its extent */
+    bool allocated;    /* by a launch, and not freed since */
+    hws_range_t range; /* the entry in the table of addresses, except for its extent */
 };
 
 static hws_graph_memory_t *first; /* the newest */
@@ -42,8 +42,7 @@ static hws_graph_memory_t *find(CUdeviceptr address) {
 /* The newest memory at the address that a node of the graph allocates and that is older than `node`. Lock held. */
 static hws_graph_memory_t *find_before(const hws_graph_t *graph, uint32_t node, CUdeviceptr address) {
     hws_graph_memory_t *memory = first;
-    while (memory != NULL
-           && (memory->graph != graph->handle || memory->address != address || memory->node >= node)) {
+    while (memory != NULL && (memory->graph != graph->handle || memory->address != address || memory->node >= node)) {
         memory = memory->next;
     }
     return memory;
@@ -161,7 +160,8 @@ static CUresult check(const CUDA_MEM_ALLOC_NODE_PARAMS *params) {
         }
     }
     return hws_device_attribute(props->location.id, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0
-        ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+        ? CUDA_SUCCESS
+        : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* Copies the program's parameters with their descriptors, and translates devices to the worker's numbers. */
@@ -191,11 +191,14 @@ static CUresult enter(const hws_node_t *node, const CUDA_MEM_ALLOC_NODE_PARAMS *
         free(memory);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *memory = (hws_graph_memory_t) {
-        .address = params->dptr, .bytes = params->bytesize, .graph = node->graph->handle, .node = node->index,
-        .holders = 1,
-        .range = {.memory = HWS_MEMORY_GRAPH, .device = params->poolProps.location.id,
-                  .context = (uint64_t) (uintptr_t) hws_context_current()}};
+    *memory = (hws_graph_memory_t) {.address = params->dptr,
+                                    .bytes = params->bytesize,
+                                    .graph = node->graph->handle,
+                                    .node = node->index,
+                                    .holders = 1,
+                                    .range = {.memory = HWS_MEMORY_GRAPH,
+                                              .device = params->poolProps.location.id,
+                                              .context = (uint64_t) (uintptr_t) hws_context_current()}};
     pthread_mutex_lock(&lock);
     memory->next = first;
     first = memory;
@@ -227,18 +230,19 @@ static CUresult add_node(CUgraph handle, const CUgraphNode *dependencies, const 
 /* Sends the node to the worker. */
 static CUresult travel(const hws_node_t *node, const HwsGraphEdge *edges, const CUmemAccessDesc *access,
                        CUDA_MEM_ALLOC_NODE_PARAMS *params) {
-    return hws_call_hwsGraphAddAlloc(hws_graph_handle(node->graph), node->index,
-                                     hws_device_get(params->poolProps.location.id)->ordinal, params->bytesize,
-                                     (uint32_t) node->in.count, edges, (uint32_t) params->accessDescCount, access,
-                                     &params->dptr);
+    return hws_call_hwsGraphAddAlloc(
+        hws_graph_handle(node->graph), node->index, hws_device_get(params->poolProps.location.id)->ordinal,
+        params->bytesize, (uint32_t) node->in.count, edges, (uint32_t) params->accessDescCount, access, &params->dptr);
 }
 
 static HwsGraphEdge *edges_of(const hws_node_t *node) {
     HwsGraphEdge *edges = malloc((node->in.count + 1) * sizeof *edges);
     for (size_t i = 0; edges != NULL && i < node->in.count; i++) {
         const hws_edge_t *edge = &node->in.items[i];
-        edges[i] = (HwsGraphEdge) {.from = edge->node->index, .fromPort = edge->data.from_port,
-                                   .toPort = edge->data.to_port, .type = edge->data.type};
+        edges[i] = (HwsGraphEdge) {.from = edge->node->index,
+                                   .fromPort = edge->data.from_port,
+                                   .toPort = edge->data.to_port,
+                                   .type = edge->data.type};
     }
     return edges;
 }
@@ -371,8 +375,8 @@ CUresult hws_graph_effects_of(const hws_graph_t *graph, hws_graph_effects_t *eff
     collect(graph, effects_p);
     effects_p->allocated_count = subtract(effects_p->allocated, effects_p->held, effects_p->held_count,
                                           effects_p->freed, effects_p->freed_count);
-    effects_p->freed_count = subtract(effects_p->freed, effects_p->freed, effects_p->freed_count, effects_p->held,
-                                      effects_p->held_count);
+    effects_p->freed_count =
+        subtract(effects_p->freed, effects_p->freed, effects_p->freed_count, effects_p->held, effects_p->held_count);
     for (size_t i = 0; i < effects_p->held_count; i++) {
         effects_p->held[i]->holders++;
     }
@@ -452,8 +456,8 @@ HWS_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_att
     HWS_ENTER();
     HWS_TRY(ordinal_of(device, &ordinal));
     /* CUDA: a watermark can only be reset, and no other attribute can be set. */
-    HWS_REQUIRE(value != NULL && (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH
-                                  || attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
+    HWS_REQUIRE(value != NULL
+                && (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
     memcpy(&wide, value, sizeof wide);
     HWS_REQUIRE(wide == 0);
     return hws_call_hwsGraphMemSetAttribute(ordinal, attr, wide);

@@ -11,11 +11,11 @@ typedef struct hws_graph_memory hws_graph_memory_t;
 
 /* The effects of a launch of an executable graph that outlast it. */
 typedef struct hws_graph_effects {
-    hws_graph_memory_t **held;      /* everything that nodes allocate */
+    hws_graph_memory_t **held; /* everything that nodes allocate */
     size_t held_count;
     hws_graph_memory_t **allocated; /* the part of it that no node frees */
     size_t allocated_count;
-    hws_graph_memory_t **freed;     /* memory that nodes free and no node allocates; also held */
+    hws_graph_memory_t **freed; /* memory that nodes free and no node allocates; also held */
     size_t freed_count;
 } hws_graph_effects_t;
 

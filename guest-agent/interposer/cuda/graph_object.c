@@ -102,8 +102,7 @@ HWS_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUho
         free(object);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *object = (hws_user_object_t) {.handle = handle, .references = initialRefcount, .destroy = destroy,
-                                   .pointer = ptr};
+    *object = (hws_user_object_t) {.handle = handle, .references = initialRefcount, .destroy = destroy, .pointer = ptr};
     hws_handle_attach(HWS_KIND_USER_OBJECT, handle, object);
     *object_out = (CUuserObject) (uintptr_t) handle;
     return CUDA_SUCCESS;

@@ -18,7 +18,8 @@ CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void *
     hws_arguments_t *arguments = hws_arguments_make(known);
     CUlaunchAttribute *attributes = malloc((shape->attribute_count + 1) * sizeof *attributes);
     CUresult result = arguments == NULL || attributes == NULL
-        ? CUDA_ERROR_OUT_OF_MEMORY : hws_launch_pack(known, kernel_params, extra, arguments->packed);
+        ? CUDA_ERROR_OUT_OF_MEMORY
+        : hws_launch_pack(known, kernel_params, extra, arguments->packed);
     if (result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) { /* too long a buffer: driver 580 on an H200 */
         result = known->params_bytes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
@@ -32,7 +33,9 @@ CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void *
         memcpy(attributes, shape->attributes, shape->attribute_count * sizeof *attributes);
     }
     *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_KERNEL, .context = hws_context_current()};
-    params_p->kernel = (hws_node_kernel_t) {.function = function, .shape = *shape, .params_bytes = known->params_bytes,
+    params_p->kernel = (hws_node_kernel_t) {.function = function,
+                                            .shape = *shape,
+                                            .params_bytes = known->params_bytes,
                                             .packed_given = kernel_params == NULL && extra != NULL,
                                             .arguments = arguments};
     params_p->kernel.shape.attributes = attributes;
@@ -162,8 +165,8 @@ CUresult hws_kernel_set_attribute(hws_node_kernel_t *kernel, CUlaunchAttributeID
     CUlaunchAttributeValue *known = (CUlaunchAttributeValue *) (uintptr_t) hws_kernel_attribute(kernel, id);
     if (known == NULL) {
         unsigned count = kernel->shape.attribute_count;
-        CUlaunchAttribute *larger = realloc((void *) (uintptr_t) kernel->shape.attributes,
-                                            (count + 1) * sizeof *larger);
+        CUlaunchAttribute *larger =
+            realloc((void *) (uintptr_t) kernel->shape.attributes, (count + 1) * sizeof *larger);
         if (larger == NULL) {
             return CUDA_ERROR_OUT_OF_MEMORY;
         }

@@ -11,15 +11,15 @@ static hws_node_t *node_of(CUgraphNode handle, CUgraphNodeType type) {
 }
 
 /* Runs a getter with the lock: `body` uses `node`. */
-#define GET(handle, wanted, body)                                   \
-    do {                                                            \
-        hws_graph_lock();                                           \
-        hws_node_t *node = node_of((handle), (wanted));             \
-        if (node != NULL) {                                         \
-            body;                                                   \
-        }                                                           \
-        hws_graph_unlock();                                         \
-        return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; \
+#define GET(handle, wanted, body)                                                                                      \
+    do {                                                                                                               \
+        hws_graph_lock();                                                                                              \
+        hws_node_t *node = node_of((handle), (wanted));                                                                \
+        if (node != NULL) {                                                                                            \
+            body;                                                                                                      \
+        }                                                                                                              \
+        hws_graph_unlock();                                                                                            \
+        return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;                                                 \
     } while (0)
 
 /* Sets the parameters of a node. `taken` is the result of reading them from the program. */
@@ -42,9 +42,14 @@ static void show_kernel(hws_node_t *node, CUDA_KERNEL_NODE_PARAMS_v2 *params_p) 
     const HwsLaunchShape *dims = &kernel->shape.dims;
     *params_p = (CUDA_KERNEL_NODE_PARAMS_v2) {
         .func = kernel->function,
-        .gridDimX = dims->gridDimX, .gridDimY = dims->gridDimY, .gridDimZ = dims->gridDimZ,
-        .blockDimX = dims->blockDimX, .blockDimY = dims->blockDimY, .blockDimZ = dims->blockDimZ,
-        .sharedMemBytes = dims->sharedMemBytes, .ctx = node->params.context,
+        .gridDimX = dims->gridDimX,
+        .gridDimY = dims->gridDimY,
+        .gridDimZ = dims->gridDimZ,
+        .blockDimX = dims->blockDimX,
+        .blockDimY = dims->blockDimY,
+        .blockDimZ = dims->blockDimZ,
+        .sharedMemBytes = dims->sharedMemBytes,
+        .ctx = node->params.context,
     };
     hws_arguments_t *arguments = kernel->arguments;
     arguments->shown = true;
@@ -130,8 +135,8 @@ HWS_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNod
     HWS_REQUIRE(value != NULL && is_node_attribute(attr));
     hws_graph_lock();
     hws_node_t *node = node_of(hNode, CU_GRAPH_NODE_TYPE_KERNEL);
-    CUresult result = node == NULL ? CUDA_ERROR_INVALID_VALUE
-                                   : hws_kernel_set_attribute(&node->params.kernel, attr, value);
+    CUresult result =
+        node == NULL ? CUDA_ERROR_INVALID_VALUE : hws_kernel_set_attribute(&node->params.kernel, attr, value);
     if (result == CUDA_SUCCESS) {
         node->changed = node->travelled;
     }

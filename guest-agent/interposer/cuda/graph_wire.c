@@ -60,18 +60,27 @@ static bool put_kernel(hws_blob_t *blob, const hws_node_kernel_t *kernel) {
     const uint32_t attributes_bytes = shape->attribute_count * (uint32_t) sizeof *shape->attributes;
     const HwsGraphKernel wire = {
         .function = (uint64_t) (uintptr_t) kernel->function,
-        .gridDimX = dims->gridDimX, .gridDimY = dims->gridDimY, .gridDimZ = dims->gridDimZ,
-        .blockDimX = dims->blockDimX, .blockDimY = dims->blockDimY, .blockDimZ = dims->blockDimZ,
-        .sharedMemBytes = dims->sharedMemBytes, .launchFlags = shape->flags,
-        .paramsBytes = kernel->params_bytes, .attributesBytes = attributes_bytes,
+        .gridDimX = dims->gridDimX,
+        .gridDimY = dims->gridDimY,
+        .gridDimZ = dims->gridDimZ,
+        .blockDimX = dims->blockDimX,
+        .blockDimY = dims->blockDimY,
+        .blockDimZ = dims->blockDimZ,
+        .sharedMemBytes = dims->sharedMemBytes,
+        .launchFlags = shape->flags,
+        .paramsBytes = kernel->params_bytes,
+        .attributesBytes = attributes_bytes,
     };
     return put(blob, &wire, sizeof wire) && put(blob, kernel->arguments->packed, kernel->params_bytes)
         && put(blob, shape->attributes, attributes_bytes);
 }
 
 static bool put_memset(hws_blob_t *blob, const CUDA_MEMSET_NODE_PARAMS *params) {
-    const HwsGraphMemset wire = {.dst = params->dst, .pitch = params->pitch, .width = params->width,
-                                 .height = params->height, .value = params->value,
+    const HwsGraphMemset wire = {.dst = params->dst,
+                                 .pitch = params->pitch,
+                                 .width = params->width,
+                                 .height = params->height,
+                                 .value = params->value,
                                  .elementSize = params->elementSize};
     return put(blob, &wire, sizeof wire);
 }
@@ -118,8 +127,10 @@ static bool put_node(hws_blob_t *blob, const hws_params_t *params, uint32_t inde
     for (size_t i = 0; in != NULL && i < in->count; i++) {
         const hws_edge_t *edge = &in->items[i];
         if (edge->node->index < index) {
-            const HwsGraphEdge wire = {.from = edge->node->index, .fromPort = edge->data.from_port,
-                                       .toPort = edge->data.to_port, .type = edge->data.type};
+            const HwsGraphEdge wire = {.from = edge->node->index,
+                                       .fromPort = edge->data.from_port,
+                                       .toPort = edge->data.to_port,
+                                       .type = edge->data.type};
             if (!put(blob, &wire, sizeof wire)) {
                 return false;
             }
@@ -130,7 +141,9 @@ static bool put_node(hws_blob_t *blob, const hws_params_t *params, uint32_t inde
     if (!put_params(blob, params)) {
         return false;
     }
-    const HwsGraphNode node = {.index = index, .type = wire_type(params), .dependencyCount = dependencies,
+    const HwsGraphNode node = {.index = index,
+                               .type = wire_type(params),
+                               .dependencyCount = dependencies,
                                .bytes = (uint32_t) (blob->used - behind),
                                .context = (uint64_t) (uintptr_t) params->context};
     memcpy(blob->bytes + start, &node, sizeof node);

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 
 #define KNOWN_ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
-#define KNOWN_REGISTER_FLAGS \
-    (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY \
+#define KNOWN_REGISTER_FLAGS                                                                                           \
+    (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY                          \
      | CU_MEMHOSTREGISTER_READ_ONLY)
 
 static CUresult enter(hws_range_t *range) {
@@ -25,8 +25,11 @@ static CUresult enter(hws_range_t *range) {
 
 /* Enters the devices' address of a range of host memory, for copies and fills by that address. */
 static bool enter_mapped(const hws_range_t *host) {
-    const hws_range_t mapped = {.base = host->twin, .bytes = host->bytes, .memory = HWS_MEMORY_MAPPED,
-                                .device = host->device, .twin = host->base};
+    const hws_range_t mapped = {.base = host->twin,
+                                .bytes = host->bytes,
+                                .memory = HWS_MEMORY_MAPPED,
+                                .device = host->device,
+                                .twin = host->base};
     if (!hws_interval_insert(&mapped)) {
         return false;
     }
@@ -37,8 +40,12 @@ static bool enter_mapped(const hws_range_t *host) {
 }
 
 static CUresult allocate_shared(size_t bytes, const hws_heap_block_t *block, void *memory, unsigned flags) {
-    hws_range_t range = {.base = (uint64_t) (uintptr_t) memory, .bytes = bytes, .memory = HWS_MEMORY_HOST,
-                         .flags = flags, .shared = true, .twin = block->address};
+    hws_range_t range = {.base = (uint64_t) (uintptr_t) memory,
+                         .bytes = bytes,
+                         .memory = HWS_MEMORY_HOST,
+                         .flags = flags,
+                         .shared = true,
+                         .twin = block->address};
     CUresult result = enter(&range);
     if (result == CUDA_SUCCESS && block->address != 0 && !enter_mapped(&range)) {
         hws_interval_remove(HWS_SIDE_HOST, range.base, &range);
@@ -57,8 +64,8 @@ static CUresult allocate_private(size_t bytes, unsigned flags, void **pp) {
     }
     /* Locks pages when they are touched, within the process's limit. Nothing here depends on it. */
     mlock2(base, bytes, MLOCK_ONFAULT);
-    hws_range_t range = {.base = (uint64_t) (uintptr_t) base, .bytes = bytes, .memory = HWS_MEMORY_HOST,
-                         .flags = flags};
+    hws_range_t range = {
+        .base = (uint64_t) (uintptr_t) base, .bytes = bytes, .memory = HWS_MEMORY_HOST, .flags = flags};
     if (enter(&range) != CUDA_SUCCESS) {
         munmap(base, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -122,8 +129,8 @@ HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int 
     if (Flags & CU_MEMHOSTREGISTER_IOMEMORY) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    hws_range_t range = {.base = (uint64_t) (uintptr_t) p, .bytes = bytesize, .memory = HWS_MEMORY_REGISTERED,
-                         .flags = Flags};
+    hws_range_t range = {
+        .base = (uint64_t) (uintptr_t) p, .bytes = bytesize, .memory = HWS_MEMORY_REGISTERED, .flags = Flags};
     HWS_TRY(enter(&range));
     hws_unseen_add(range.base, bytesize);
     return CUDA_SUCCESS;

@@ -64,8 +64,11 @@ static CUresult open_first(hws_opened_t *opened, CUdevice device) {
     memcpy(name, opened->name.reserved, sizeof name);
     const HwsIpcMemory memory = (HwsIpcMemory) (uintptr_t) opened->memory;
     HWS_TRY(hws_call_hwsIpcOpen(memory, name[0], name[1], &opened->address, &bytes));
-    const hws_range_t range = {.base = opened->address, .bytes = bytes, .memory = HWS_MEMORY_OPENED,
-                               .device = device, .context = opened->context};
+    const hws_range_t range = {.base = opened->address,
+                               .bytes = bytes,
+                               .memory = HWS_MEMORY_OPENED,
+                               .device = device,
+                               .context = opened->context};
     if (!hws_interval_insert(&range)) {
         hws_call_hwsIpcClose(memory);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -91,8 +94,7 @@ static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, 
         free(opened);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *opened = (hws_opened_t) {.name = *name, .context = context, .memory = memory, .references = 1,
-                              .next = all_opened};
+    *opened = (hws_opened_t) {.name = *name, .context = context, .memory = memory, .references = 1, .next = all_opened};
     CUresult result = open_first(opened, device);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_IPC_MEMORY, memory);

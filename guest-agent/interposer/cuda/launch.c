@@ -17,14 +17,14 @@ CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_
     const unsigned block[3] = {dims->blockDimX, dims->blockDimY, dims->blockDimZ};
     HWS_REQUIRE(grid[0] != 0 && grid[1] != 0 && grid[2] != 0 && block[0] != 0 && block[1] != 0 && block[2] != 0);
     for (int i = 0; i < 3; i++) {
-        HWS_REQUIRE(grid[i] <= (unsigned) hws_device_attribute(function->device,
-                                                               CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i));
-        HWS_REQUIRE(block[i] <= (unsigned) hws_device_attribute(function->device,
-                                                                CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i));
+        HWS_REQUIRE(grid[i]
+                    <= (unsigned) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i));
+        HWS_REQUIRE(block[i]
+                    <= (unsigned) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i));
     }
     uint64_t threads = (uint64_t) block[0] * block[1] * block[2];
-    HWS_REQUIRE(threads <= (uint64_t) hws_device_attribute(function->device,
-                                                           CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+    HWS_REQUIRE(threads
+                <= (uint64_t) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
     if (threads > (uint64_t) function->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK]) {
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     }
@@ -86,7 +86,8 @@ static CUresult check_cooperative(CUfunction f, const hws_function_t *function, 
     uint64_t blocks = (uint64_t) dims->gridDimX * dims->gridDimY * dims->gridDimZ;
     int threads = (int) (dims->blockDimX * dims->blockDimY * dims->blockDimZ);
     return !clusters && hws_occupancy_is_too_large(f, threads, dims->sharedMemBytes, blocks)
-        ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+        ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+        : CUDA_SUCCESS;
 }
 
 static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_params, void **extra) {
@@ -111,8 +112,8 @@ HWS_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned
                                    unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                                    unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
     HWS_ENTER_CONTEXT();
-    const hws_shape_t shape = {
-        .dims = {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes}, .stream = hStream};
+    const hws_shape_t shape = {.dims = {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes},
+                               .stream = hStream};
     return launch(f, &shape, kernelParams, extra);
 }
 
@@ -121,9 +122,9 @@ HWS_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDim
                                               unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
                                               void **kernelParams) {
     HWS_ENTER_CONTEXT();
-    const hws_shape_t shape = {
-        .dims = {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes}, .stream = hStream,
-        .flags = HWS_LAUNCH_COOPERATIVE};
+    const hws_shape_t shape = {.dims = {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes},
+                               .stream = hStream,
+                               .flags = HWS_LAUNCH_COOPERATIVE};
     return launch(f, &shape, kernelParams, NULL);
 }
 

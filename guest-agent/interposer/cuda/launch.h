@@ -16,8 +16,8 @@ typedef struct hws_shape {
 } hws_shape_t;
 
 static inline HwsLaunchShape hws_launch_dims(const CUlaunchConfig *config) {
-    return (HwsLaunchShape) {config->gridDimX, config->gridDimY, config->gridDimZ,
-                             config->blockDimX, config->blockDimY, config->blockDimZ, config->sharedMemBytes};
+    return (HwsLaunchShape) {config->gridDimX,  config->gridDimY,  config->gridDimZ,      config->blockDimX,
+                             config->blockDimY, config->blockDimZ, config->sharedMemBytes};
 }
 
 /*
@@ -35,8 +35,8 @@ CUresult hws_launch_check_clusters(const hws_function_t *function, const hws_sha
 /* Refuses clusters that no device has room for. A node of a graph may have them until the graph is instantiated. */
 CUresult hws_launch_check_cluster_size(const hws_shape_t *shape);
 /* Checks the value of an attribute for a kernel node of this shape. */
-CUresult hws_launch_check_node_value(const hws_function_t *function, const HwsLaunchShape *dims,
-                                     CUlaunchAttributeID id, const CUlaunchAttributeValue *value);
+CUresult hws_launch_check_node_value(const hws_function_t *function, const HwsLaunchShape *dims, CUlaunchAttributeID id,
+                                     const CUlaunchAttributeValue *value);
 
 /*
  * Size of the buffer for packed parameters. Rounded up, because the gaps between parameters travel too and must be

@@ -126,8 +126,8 @@ static CUresult check_value(const hws_function_t *function, CUlaunchAttributeID 
             HWS_REQUIRE((unsigned) value->memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE);
             return CUDA_SUCCESS;
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-            HWS_REQUIRE(domains <= 0 || (value->memSyncDomainMap.default_ < domains
-                                         && value->memSyncDomainMap.remote < domains));
+            HWS_REQUIRE(domains <= 0
+                        || (value->memSyncDomainMap.default_ < domains && value->memSyncDomainMap.remote < domains));
             return CUDA_SUCCESS;
         case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
             HWS_REQUIRE(value->sharedMemCarveout <= 100); /* per cent; -1 is only for functions */
@@ -137,8 +137,8 @@ static CUresult check_value(const hws_function_t *function, CUlaunchAttributeID 
     }
 }
 
-CUresult hws_launch_check_node_value(const hws_function_t *function, const HwsLaunchShape *dims,
-                                     CUlaunchAttributeID id, const CUlaunchAttributeValue *value) {
+CUresult hws_launch_check_node_value(const hws_function_t *function, const HwsLaunchShape *dims, CUlaunchAttributeID id,
+                                     const CUlaunchAttributeValue *value) {
     HWS_TRY(check_value(function, id, value));
     const hws_cluster_t given = cluster_of(value);
     return id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? check(function, dims, &given) : CUDA_SUCCESS;

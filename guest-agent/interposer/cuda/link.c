@@ -105,8 +105,8 @@ static CUresult take_options(unsigned count, const CUjit_option *options, void *
         }
         if (is_number(options[i])) {
             HWS_REQUIRE(taken_p->count < MAX_OPTIONS);
-            taken_p->list[taken_p->count++] = (hws_link_option_t) {.option = options[i],
-                                                                   .value = (uint64_t) (uintptr_t) values[i]};
+            taken_p->list[taken_p->count++] =
+                (hws_link_option_t) {.option = options[i], .value = (uint64_t) (uintptr_t) values[i]};
         }
     }
     return CUDA_SUCCESS;
@@ -158,8 +158,10 @@ static CUresult add(CUlinkState state, CUjitInputType type, char *data, uint64_t
     hws_link_t *link = link_get(state);
     hws_jit_options_t jit;
     hws_link_input_t *input = calloc(1, sizeof *input);
-    CUresult result = link == NULL ? CUDA_ERROR_INVALID_HANDLE : link->image != NULL ? CUDA_ERROR_INVALID_VALUE
-        : input == NULL ? CUDA_ERROR_OUT_OF_MEMORY : hws_jit_options_parse(count, options, values, &jit);
+    CUresult result = link == NULL ? CUDA_ERROR_INVALID_HANDLE
+        : link->image != NULL      ? CUDA_ERROR_INVALID_VALUE
+        : input == NULL            ? CUDA_ERROR_OUT_OF_MEMORY
+                                   : hws_jit_options_parse(count, options, values, &jit);
     result = result != CUDA_SUCCESS ? result : take_options(count, options, values, &input->options);
     result = result != CUDA_SUCCESS ? result : check_data(type, data, available, &input->bytes);
     if (result == CUDA_SUCCESS) {

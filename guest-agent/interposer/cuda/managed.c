@@ -52,21 +52,27 @@ static CUresult refuse(void) {
     return hws_unsupported_use(&logged, "managed memory without a region that both sides see at one address");
 }
 
-#define ENTER_MANAGED()      \
-    do {                     \
-        HWS_ENTER_CONTEXT(); \
-        if (!possible) {     \
-            return refuse(); \
-        }                    \
+#define ENTER_MANAGED()                                                                                                \
+    do {                                                                                                               \
+        HWS_ENTER_CONTEXT();                                                                                           \
+        if (!possible) {                                                                                               \
+            return refuse();                                                                                           \
+        }                                                                                                              \
     } while (0)
 
 /* Enters the memory as the host's and the device's. */
 static bool enter(uint64_t base, uint64_t bytes, unsigned flags, CUdevice device) {
-    const hws_range_t host = {.base = base, .bytes = bytes, .memory = HWS_MEMORY_MANAGED, .device = device,
-                              .context = (uint64_t) (uintptr_t) hws_context_current(), .flags = flags,
-                              .sync_memops = true, .shared = true, .twin = base};
-    const hws_range_t mapped = {.base = base, .bytes = bytes, .memory = HWS_MEMORY_MAPPED, .device = device,
-                                .twin = base};
+    const hws_range_t host = {.base = base,
+                              .bytes = bytes,
+                              .memory = HWS_MEMORY_MANAGED,
+                              .device = device,
+                              .context = (uint64_t) (uintptr_t) hws_context_current(),
+                              .flags = flags,
+                              .sync_memops = true,
+                              .shared = true,
+                              .twin = base};
+    const hws_range_t mapped = {
+        .base = base, .bytes = bytes, .memory = HWS_MEMORY_MAPPED, .device = device, .twin = base};
     hws_range_t gone;
     if (!hws_interval_insert(&host)) {
         return false;

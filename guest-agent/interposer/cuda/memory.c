@@ -14,7 +14,11 @@
 static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, uint64_t owner) {
     CUdevice device;
     HWS_TRY(hws_context_device(&device));
-    const hws_range_t range = {.base = address, .bytes = bytes, .memory = memory, .device = device, .owner = owner,
+    const hws_range_t range = {.base = address,
+                               .bytes = bytes,
+                               .memory = memory,
+                               .device = device,
+                               .owner = owner,
                                .context = (uint64_t) (uintptr_t) hws_context_current()};
     if (!hws_interval_insert(&range)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -105,7 +109,8 @@ HWS_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, C
 
 /* Makes the allocation a node. Known deviation: its memory does not come from the pool that the call names. */
 static CUresult allocate_captured(CUdeviceptr *dptr, size_t bytes, CUstream stream) {
-    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
                             .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     HWS_TRY(hws_context_device(&props.location.id));
     return hws_capture_allocate(stream, &props, bytes, dptr);

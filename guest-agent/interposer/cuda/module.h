@@ -9,7 +9,7 @@
 
 #define HWS_FUNCTION_ATTRIBUTES 16
 #define HWS_MAX_REFUSAL_BYTES 1000u /* module.yaml, hwsFunctionGet */
-#define HWS_MAX_PARAM_BYTES 32764u /* a kernel's parameter space, PTX ISA 8.1 */
+#define HWS_MAX_PARAM_BYTES 32764u  /* a kernel's parameter space, PTX ISA 8.1 */
 
 /* The data of a kernel. Freed with its handle's slot. */
 typedef struct hws_function {
@@ -19,11 +19,11 @@ typedef struct hws_function {
     uint64_t handle;
     uint64_t name_hash;
     int attributes[HWS_FUNCTION_ATTRIBUTES];
-    uint32_t params_bytes;     /* end of the last parameter */
+    uint32_t params_bytes; /* end of the last parameter */
     uint32_t param_count;
-    const char *refusal;       /* why the device does not run it, after the name; NULL for a kernel that it runs */
+    const char *refusal; /* why the device does not run it, after the name; NULL for a kernel that it runs */
     _Atomic bool refusal_logged;
-    const char *name;          /* after the parameters */
+    const char *name; /* after the parameters */
     HwsParam params[];
 } hws_function_t;
 

@@ -76,9 +76,9 @@ static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_opti
     if (handle == 0) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    CUresult result = hws_call_hwsImageLoad((CUmodule) (uintptr_t) handle, blob_id, library ? OPTION_LIBRARY : 0,
-                                            sizeof log - 1, fits ? (uint32_t) bytes : 0, fits ? image : NULL, &verdict,
-                                            log, &log_bytes);
+    CUresult result =
+        hws_call_hwsImageLoad((CUmodule) (uintptr_t) handle, blob_id, library ? OPTION_LIBRARY : 0, sizeof log - 1,
+                              fits ? (uint32_t) bytes : 0, fits ? image : NULL, &verdict, log, &log_bytes);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_MODULE, handle);
         return result;
@@ -110,8 +110,8 @@ CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_option
     if (kept == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *kept = (hws_module_t) {.library = library, .context = (uint64_t) (uintptr_t) hws_context_current(),
-                            .device = device};
+    *kept =
+        (hws_module_t) {.library = library, .context = (uint64_t) (uintptr_t) hws_context_current(), .device = device};
     CUresult result = load_image(image, bytes, jit, library, module_p);
     if (result != CUDA_SUCCESS) {
         free(kept);

@@ -41,8 +41,8 @@ static CUresult keep_function(CUmodule module, hws_module_t *kept, const char *n
     if (function == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *function = (hws_function_t) {.module = module, .device = kept->device, .handle = handle,
-                                  .name_hash = hash_name(name), .param_count = count};
+    *function = (hws_function_t) {
+        .module = module, .device = kept->device, .handle = handle, .name_hash = hash_name(name), .param_count = count};
     memcpy(function->attributes, attributes, sizeof function->attributes);
     memcpy(function->params, params, count * sizeof *params);
     char *text = memcpy(function->params + count, name, name_bytes);
@@ -52,8 +52,10 @@ static CUresult keep_function(CUmodule module, hws_module_t *kept, const char *n
         uint64_t end = (uint64_t) params[i].offset + params[i].size;
         if (end > HWS_MAX_PARAM_BYTES || params[i].size == 0) {
             free(function);
-            hws_channel_fail(HWS_LOST_STATUS, "the worker broke the protocol, the session is over: parameter %u of a "
-                             "kernel ends at %llu", i, (unsigned long long) end);
+            hws_channel_fail(HWS_LOST_STATUS,
+                             "the worker broke the protocol, the session is over: parameter %u of a "
+                             "kernel ends at %llu",
+                             i, (unsigned long long) end);
             return (CUresult) hws_channel_status();
         }
         function->params_bytes = end > function->params_bytes ? (uint32_t) end : function->params_bytes;
@@ -85,12 +87,12 @@ CUresult hws_module_function(CUmodule module, const char *name, CUfunction *func
     uint64_t handle = hws_handle_new(HWS_KIND_FUNCTION);
     CUfunction function = (CUfunction) (uintptr_t) handle;
     CUresult result = handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY
-        : hws_call_hwsFunctionGet(wire_module(module, kept), name, function, &count, attributes, params, &params_bytes,
-                                  refusal, &refusal_bytes);
+                                  : hws_call_hwsFunctionGet(wire_module(module, kept), name, function, &count,
+                                                            attributes, params, &params_bytes, refusal, &refusal_bytes);
     if (result == CUDA_SUCCESS && (count > MAX_PARAMS || params_bytes != count * sizeof *params)) {
         hws_channel_fail(HWS_LOST_STATUS,
-                         "the worker broke the protocol, the session is over: %u parameters in %u bytes",
-                         count, params_bytes);
+                         "the worker broke the protocol, the session is over: %u parameters in %u bytes", count,
+                         params_bytes);
         result = (CUresult) hws_channel_status();
     }
     if (result == CUDA_SUCCESS) {
@@ -137,8 +139,11 @@ CUresult hws_module_global(CUmodule module, const char *name, CUdeviceptr *dptr_
             memcpy(global->name, name, name_bytes);
             global->next = kept->globals;
             kept->globals = global;
-            hws_range_t range = {.base = global->address, .bytes = bytes, .memory = HWS_MEMORY_VARIABLE,
-                                 .context = context, .device = device,
+            hws_range_t range = {.base = global->address,
+                                 .bytes = bytes,
+                                 .memory = HWS_MEMORY_VARIABLE,
+                                 .context = context,
+                                 .device = device,
                                  .owner = (uint64_t) (uintptr_t) module};
             hws_interval_insert(&range); /* refused when empty or already known; copies cannot use it then */
         } else {

@@ -8,7 +8,7 @@
 
 typedef struct hws_global {
     struct hws_global *next;
-    uint64_t context;  /* its context: a library has its own variable in each */
+    uint64_t context; /* its context: a library has its own variable in each */
     CUdeviceptr address;
     size_t bytes;
     char name[];
@@ -17,12 +17,12 @@ typedef struct hws_global {
 /* The data of a module. The lock guards its lists. */
 typedef struct hws_module {
     bool library;
-    uint64_t context;  /* of the load; 0 while a library waits for a context, later one of those that use it */
+    uint64_t context; /* of the load; 0 while a library waits for a context, later one of those that use it */
     CUdevice device;
     hws_function_t *functions;
     hws_global_t *globals;
-    uint64_t serves;   /* for a library that was loaded late: the handle that the worker knows, else 0 */
-    void *image;       /* of a library that waits for a context */
+    uint64_t serves; /* for a library that was loaded late: the handle that the worker knows, else 0 */
+    void *image;     /* of a library that waits for a context */
     uint64_t image_bytes;
 } hws_module_t;
 

@@ -77,9 +77,10 @@ static void keep(const hws_occupancy_key_t *key, uint64_t now, uint64_t value) {
 static hws_occupancy_key_t key_of(CUfunction function, hws_question_t question, unsigned flags, int block_size,
                                   uint64_t size) {
     return (hws_occupancy_key_t) {.function = (uint64_t) (uintptr_t) function,
-                                  .context = (uint64_t) (uintptr_t) hws_context_current(), .size = size,
-                                  .block_and_rest = (uint64_t) question << 33 | (uint64_t) flags << 32
-                                      | (uint32_t) block_size};
+                                  .context = (uint64_t) (uintptr_t) hws_context_current(),
+                                  .size = size,
+                                  .block_and_rest =
+                                      (uint64_t) question << 33 | (uint64_t) flags << 32 | (uint32_t) block_size};
 }
 
 static CUresult active_blocks(CUfunction function, int block_size, size_t dynamic_bytes, unsigned flags,
@@ -104,16 +105,16 @@ bool hws_occupancy_is_too_large(CUfunction function, int block_size, size_t dyna
         || held <= 0) {
         return false; /* the launch itself reports the error */
     }
-    return blocks > (uint64_t) held
-        * (uint64_t) hws_device_attribute(kept->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    return blocks
+        > (uint64_t) held * (uint64_t) hws_device_attribute(kept->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
 /* Sets `kept`, or leaves the calling function when the handle is no kernel. */
-#define ENTER_FUNCTION(function, kept)                          \
-    HWS_ENTER_CONTEXT();                                        \
-    const hws_function_t *kept = hws_function_get(function);    \
-    if (kept == NULL) {                                         \
-        return CUDA_ERROR_INVALID_HANDLE;                       \
+#define ENTER_FUNCTION(function, kept)                                                                                 \
+    HWS_ENTER_CONTEXT();                                                                                               \
+    const hws_function_t *kept = hws_function_get(function);                                                           \
+    if (kept == NULL) {                                                                                                \
+        return CUDA_ERROR_INVALID_HANDLE;                                                                              \
     }
 
 static int device_value(const hws_function_t *function, CUdevice_attribute attribute) {
@@ -156,7 +157,8 @@ HWS_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, 
     int most_threads = device_value(kept, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
     int limit = device_value(kept, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     limit = kept->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] < limit
-        ? kept->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] : limit;
+        ? kept->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK]
+        : limit;
     limit = blockSizeLimit > 0 && blockSizeLimit < limit ? blockSizeLimit : limit;
     int best_threads = 0, best_size = 0, best_blocks = 0;
     /* Chooses the largest block among those with the most resident threads, as CUDA does. */

@@ -103,7 +103,8 @@ bool hws_pinned_log_full(void) {
     uint64_t available, total;
     hws_pinned_usage(&available, &total);
     if (total != 0 && !atomic_exchange(&logged, true)) {
-        hws_log(HWS_WARN, "the region has no room for more pinned memory: further pinned memory lies outside it, where "
+        hws_log(HWS_WARN,
+                "the region has no room for more pinned memory: further pinned memory lies outside it, where "
                 "copies are slower and kernels cannot use it: availableBytes=%llu heapBytes=%llu",
                 (unsigned long long) available, (unsigned long long) total);
     }

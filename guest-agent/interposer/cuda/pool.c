@@ -210,8 +210,8 @@ HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     CUmemoryPool created = (CUmemoryPool) (uintptr_t) handle;
-    CUresult result = hws_call_hwsMemPoolCreate(created, hws_device_get(poolProps->location.id)->ordinal,
-                                                poolProps->maxSize);
+    CUresult result =
+        hws_call_hwsMemPoolCreate(created, hws_device_get(poolProps->location.id)->ordinal, poolProps->maxSize);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_MEMORY_POOL, handle);
         return result;
@@ -228,8 +228,9 @@ static bool is_attribute(CUmemPool_attribute attr) {
 /* Attributes 1 to 3 are ints, the others 64 bits wide: CUDA 13.0 cuda.h, CUmemPool_attribute. */
 static size_t attribute_bytes(CUmemPool_attribute attr) {
     return attr >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES
-        && attr <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
-        ? sizeof(int) : sizeof(cuuint64_t);
+            && attr <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
+        ? sizeof(int)
+        : sizeof(cuuint64_t);
 }
 
 /* The guest's counter for an attribute that the device does not count. */

@@ -65,8 +65,10 @@ static int major_of(const char *path) {
 static void say(const void *caller, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     if (strncmp(name, "libcudart.so", strlen("libcudart.so")) == 0) {
-        hws_log(HWS_ERROR, "%s is NVIDIA's CUDA runtime, and its calls to the GPU fail here: start the program by "
-                "`hawser run`, which loads Hawser's: path=%s", name, path);
+        hws_log(HWS_ERROR,
+                "%s is NVIDIA's CUDA runtime, and its calls to the GPU fail here: start the program by "
+                "`hawser run`, which loads Hawser's: path=%s",
+                name, path);
         return;
     }
     /* The dynamic linker has no path for the program, only its first argument. */
@@ -74,11 +76,14 @@ static void say(const void *caller, const char *path) {
     struct link_map *map = NULL;
     bool is_program = dladdr1(caller, &info, (void **) &map, RTLD_DL_LINKMAP) != 0 && map->l_name[0] == '\0';
     int major = major_of(is_program ? "/proc/self/exe" : path);
-    hws_log(HWS_ERROR, "%s contains a statically linked CUDA runtime, and its calls to the GPU fail here: %s: path=%s",
-            name, major >= 12 ? "start it with `hawser run`"
-            : major == 11 ? "it is of CUDA 11 or older; build the program with CUDA 12 or 13"
+    hws_log(
+        HWS_ERROR, "%s contains a statically linked CUDA runtime, and its calls to the GPU fail here: %s: path=%s",
+        name,
+        major >= 12 ? "start it with `hawser run`"
+            : major == 11
+            ? "it is of CUDA 11 or older; build the program with CUDA 12 or 13"
             : "it is stripped, so `hawser run` cannot redirect it; link it with nvcc -cudart shared, or ask the vendor",
-            path);
+        path);
 }
 
 HWS_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {

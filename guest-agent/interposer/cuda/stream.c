@@ -39,12 +39,12 @@ HWS_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int 
     if (kept == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *kept = (hws_stream_t) {.context = hws_context_current(), .flags = flags, .priority = priority,
-                            .sync_policy = CU_SYNC_POLICY_AUTO};
+    *kept = (hws_stream_t) {
+        .context = hws_context_current(), .flags = flags, .priority = priority, .sync_policy = CU_SYNC_POLICY_AUTO};
     uint64_t handle = hws_handle_new(HWS_KIND_STREAM);
     CUstream stream = (CUstream) (uintptr_t) handle;
-    CUresult result = handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY
-                                  : hws_call_cuStreamCreateWithPriority(stream, flags, priority);
+    CUresult result =
+        handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY : hws_call_cuStreamCreateWithPriority(stream, flags, priority);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_STREAM, handle);
         free(kept);

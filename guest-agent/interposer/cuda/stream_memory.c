@@ -26,8 +26,9 @@ static CUresult check_wait(CUdevice device, unsigned flags) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     return (flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0
-        && hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES) == 0
-        ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+            && hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES) == 0
+        ? CUDA_ERROR_NOT_SUPPORTED
+        : CUDA_SUCCESS;
 }
 
 static CUresult check(CUdevice device, const hws_memory_op_t *op) {
@@ -46,7 +47,8 @@ static CUresult check(CUdevice device, const hws_memory_op_t *op) {
         case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
             HWS_REQUIRE(op->flags == 0);
             return hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES) == 0
-                ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+                ? CUDA_ERROR_NOT_SUPPORTED
+                : CUDA_SUCCESS;
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -112,8 +114,9 @@ HWS_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, C
                 op->flags = from->waitValue.flags;
                 op->address = from->waitValue.address;
                 op->value = from->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32
-                    || from->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ? (uint32_t) from->waitValue.value64
-                                                                         : from->waitValue.value64;
+                        || from->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32
+                    ? (uint32_t) from->waitValue.value64
+                    : from->waitValue.value64;
                 break;
         }
     }

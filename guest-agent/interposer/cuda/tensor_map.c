@@ -88,13 +88,13 @@ HWS_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapD
 }
 
 HWS_EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
-                                                cuuint32_t tensorRank, void *globalAddress,
-                                                const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
-                                                int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth,
-                                                cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
-                                                const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
-                                                CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
-                                                CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
+                                                cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+                                                const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth,
+                                                int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel,
+                                                cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides,
+                                                CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
+                                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+                                                CUtensorMapFloatOOBfill oobFill) {
     HWS_ENTER();
     HwsTensorMap params;
     HWS_TRY(fill(&params, tensorMap, IM2COL_WIDE, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,

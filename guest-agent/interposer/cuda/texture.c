@@ -18,7 +18,7 @@
 
 typedef struct hws_object {
     struct hws_object *next;
-    uint64_t number;    /* of its context: each context numbers its objects itself */
+    uint64_t number; /* of its context: each context numbers its objects itself */
     uint32_t context;
     bool surface; /* both kinds are numbered separately: the same number may be one of each */
     bool has_view;
@@ -33,8 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* The pointer to the current context's object, or the place for it. Lock held. */
 static hws_object_t **find(uint64_t number, bool surface) {
     hws_object_t **at = &buckets[(number ^ number >> 20) % BUCKETS];
-    while (*at != NULL
-           && ((*at)->number != number || (*at)->surface != surface || (*at)->context != hws_tls.context)) {
+    while (*at != NULL && ((*at)->number != number || (*at)->surface != surface || (*at)->context != hws_tls.context)) {
         at = &(*at)->next;
     }
     return at;

@@ -130,8 +130,8 @@ static bool is_unseen(uint64_t address) {
             high = middle;
         }
     }
-    bool found = low < list->capacity && load(&list->items[low].base) <= address
-        && address < load(&list->items[low].end);
+    bool found =
+        low < list->capacity && load(&list->items[low].base) <= address && address < load(&list->items[low].end);
     atomic_thread_fence(memory_order_acquire); /* pairs with the release fence in begin_change() */
     return found && load(&version) == before;
 }
@@ -144,8 +144,8 @@ static void say(const hws_function_t *function, uint32_t offset, uint64_t addres
     }
     atomic_store(&hws_unseen_watched, false);
     hws_hint_set("kernel %.200s gets the address of pinned host memory, which the GPU cannot see over TCP: use shared "
-                 "memory, or copy the data to device memory: argumentOffset=%u address=0x%llx", function->name, offset,
-                 (unsigned long long) address);
+                 "memory, or copy the data to device memory: argumentOffset=%u address=0x%llx",
+                 function->name, offset, (unsigned long long) address);
 }
 
 void hws_unseen_search(const hws_function_t *function, const uint8_t *packed) {

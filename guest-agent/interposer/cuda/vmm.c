@@ -62,7 +62,7 @@ static size_t spans_above(const hws_spans_t *spans, uint64_t address) {
 static hws_span_t *spans_find(const hws_spans_t *spans, uint64_t address) {
     size_t next = spans_above(spans, address);
     return next > 0 && address - spans->list[next - 1]->base < spans->list[next - 1]->bytes ? spans->list[next - 1]
-                                                                                              : NULL;
+                                                                                            : NULL;
 }
 
 /* Whether any span touches [base, base + bytes). */
@@ -152,8 +152,8 @@ static CUresult check_prop(const CUmemAllocationProp *prop) {
 HWS_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                                   CUmemAllocationGranularity_flags option) {
     HWS_ENTER();
-    HWS_REQUIRE(granularity != NULL && (option == CU_MEM_ALLOC_GRANULARITY_MINIMUM
-                                        || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+    HWS_REQUIRE(granularity != NULL
+                && (option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
     HWS_TRY(check_prop(prop));
     return hws_call_hwsMemGranularity(hws_device_get(prop->location.id)->ordinal, prop->allocFlags.compressionType,
                                       prop->allocFlags.usage, option, granularity);
@@ -165,7 +165,8 @@ static bool hold(uint64_t base, uint64_t bytes) {
         return false;
     }
     return mmap((void *) (uintptr_t) base, bytes, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) != MAP_FAILED;
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
+        != MAP_FAILED;
 }
 
 HWS_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
@@ -226,9 +227,9 @@ HWS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
     *allocation = (hws_allocation_t) {.bytes = size, .prop = *prop, .references = 1};
     hws_handle_attach(HWS_KIND_MEM_ALLOCATION, id, allocation);
     uint32_t granted = 0;
-    CUresult result = hws_call_hwsMemCreate((HwsMemAllocation) (uintptr_t) id, size,
-                                            hws_device_get(prop->location.id)->ordinal,
-                                            prop->allocFlags.compressionType, prop->allocFlags.usage, &granted);
+    CUresult result =
+        hws_call_hwsMemCreate((HwsMemAllocation) (uintptr_t) id, size, hws_device_get(prop->location.id)->ordinal,
+                              prop->allocFlags.compressionType, prop->allocFlags.usage, &granted);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_MEM_ALLOCATION, id);
         return result;
@@ -284,8 +285,11 @@ static CUresult enter_mapping(hws_span_t *span, uint64_t offset) {
     if (fits && (offset != 0 || span->bytes != allocation->bytes)) {
         result = CUDA_ERROR_NOT_SUPPORTED; /* as NVIDIA's driver 580: memory is mapped whole */
     } else if (fits) {
-        const hws_range_t range = {.base = span->base, .bytes = span->bytes, .memory = HWS_MEMORY_VIRTUAL,
-                                   .device = allocation->prop.location.id, .owner = span->allocation};
+        const hws_range_t range = {.base = span->base,
+                                   .bytes = span->bytes,
+                                   .memory = HWS_MEMORY_VIRTUAL,
+                                   .device = allocation->prop.location.id,
+                                   .owner = span->allocation};
         result = spans_add(&mappings, span) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
         if (result == CUDA_SUCCESS && !hws_interval_insert(&range)) {
             spans_remove(&mappings, span);

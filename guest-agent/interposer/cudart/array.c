@@ -25,29 +25,29 @@ static unsigned int hws_channel_count(const struct cudaChannelFormatDesc *desc, 
 
 bool hws_array_format(const struct cudaChannelFormatDesc *desc, CUarray_format *format_out,
                       unsigned int *channels_out) {
-    int bits = 0, kind = (int)desc->f;
+    int bits = 0, kind = (int) desc->f;
     unsigned int channels = hws_channel_count(desc, &bits);
     *channels_out = channels;
     if (kind >= cudaChannelFormatKindUnsignedBlockCompressed1
         && kind <= cudaChannelFormatKindUnsignedBlockCompressed7SRGB) {
-        *format_out = (CUarray_format)(HWS_FIRST_COMPRESSED + kind - cudaChannelFormatKindUnsignedBlockCompressed1);
+        *format_out = (CUarray_format) (HWS_FIRST_COMPRESSED + kind - cudaChannelFormatKindUnsignedBlockCompressed1);
         return true;
     }
     if (kind >= cudaChannelFormatKindUnsignedNormalized8X1 && kind <= cudaChannelFormatKindSignedNormalized16X4) {
         int index = kind - cudaChannelFormatKindUnsignedNormalized8X1; /* 8X1, 8X2, 8X4, 16X1, ... */
-        *format_out = (CUarray_format)(HWS_FIRST_NORMALIZED + index);
+        *format_out = (CUarray_format) (HWS_FIRST_NORMALIZED + index);
         return channels == 1u << index % 3 && bits == (index / 3 % 2 == 0 ? 8 : 16);
     }
     switch (kind) {
         case cudaChannelFormatKindSigned:
-            *format_out = bits == 8    ? CU_AD_FORMAT_SIGNED_INT8
-                          : bits == 16 ? CU_AD_FORMAT_SIGNED_INT16
-                                       : CU_AD_FORMAT_SIGNED_INT32;
+            *format_out = bits == 8 ? CU_AD_FORMAT_SIGNED_INT8
+                : bits == 16        ? CU_AD_FORMAT_SIGNED_INT16
+                                    : CU_AD_FORMAT_SIGNED_INT32;
             return channels != 0 && (bits == 8 || bits == 16 || bits == 32);
         case cudaChannelFormatKindUnsigned:
-            *format_out = bits == 8    ? CU_AD_FORMAT_UNSIGNED_INT8
-                          : bits == 16 ? CU_AD_FORMAT_UNSIGNED_INT16
-                                       : CU_AD_FORMAT_UNSIGNED_INT32;
+            *format_out = bits == 8 ? CU_AD_FORMAT_UNSIGNED_INT8
+                : bits == 16        ? CU_AD_FORMAT_UNSIGNED_INT16
+                                    : CU_AD_FORMAT_UNSIGNED_INT32;
             return channels != 0 && (bits == 8 || bits == 16 || bits == 32);
         case cudaChannelFormatKindFloat:
             *format_out = bits == 16 ? CU_AD_FORMAT_HALF : CU_AD_FORMAT_FLOAT;
@@ -84,7 +84,7 @@ static int hws_channel_bits(CUarray_format format, enum cudaChannelFormatKind *k
             break;
     }
     if (format >= CU_AD_FORMAT_UNORM_INT8X1 && format <= CU_AD_FORMAT_SNORM_INT16X4) {
-        int index = (int)format - HWS_FIRST_NORMALIZED;
+        int index = (int) format - HWS_FIRST_NORMALIZED;
         *kind_out = (enum cudaChannelFormatKind)(cudaChannelFormatKindUnsignedNormalized8X1 + index);
         return index / 3 % 2 == 0 ? 8 : 16;
     }
@@ -95,11 +95,11 @@ static int hws_channel_bits(CUarray_format format, enum cudaChannelFormatKind *k
 struct cudaChannelFormatDesc hws_array_channels(CUarray_format format, unsigned int channels) {
     enum cudaChannelFormatKind kind;
     int bits = hws_channel_bits(format, &kind);
-    return (struct cudaChannelFormatDesc){.x = channels >= 1 ? bits : 0,
-                                          .y = channels >= 2 ? bits : 0,
-                                          .z = channels >= 4 ? bits : 0,
-                                          .w = channels >= 4 ? bits : 0,
-                                          .f = kind};
+    return (struct cudaChannelFormatDesc) {.x = channels >= 1 ? bits : 0,
+                                           .y = channels >= 2 ? bits : 0,
+                                           .z = channels >= 4 ? bits : 0,
+                                           .w = channels >= 4 ? bits : 0,
+                                           .f = kind};
 }
 
 cudaError_t hws_array_element(cudaArray_const_t array, size_t *bytes_out) {
@@ -107,13 +107,13 @@ cudaError_t hws_array_element(cudaArray_const_t array, size_t *bytes_out) {
     enum cudaChannelFormatKind kind;
     CUresult result = cuArray3DGetDescriptor_v2(&descriptor, hws_array_driver(array));
     if (result == CUDA_SUCCESS) {
-        *bytes_out = (size_t)hws_channel_bits(descriptor.Format, &kind) / 8 * descriptor.NumChannels;
+        *bytes_out = (size_t) hws_channel_bits(descriptor.Format, &kind) / 8 * descriptor.NumChannels;
     }
     return hws_error_from_driver(result);
 }
 
 HWS_API struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f) {
-    return (struct cudaChannelFormatDesc){.x = x, .y = y, .z = z, .w = w, .f = f};
+    return (struct cudaChannelFormatDesc) {.x = x, .y = y, .z = z, .w = w, .f = f};
 }
 
 HWS_API cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_const_t array) {
@@ -137,8 +137,8 @@ static cudaError_t hws_array_describe(const struct cudaChannelFormatDesc *desc, 
     descriptor_out->Depth = extent.depth;
     descriptor_out->Flags = flags;
     return hws_array_format(desc, &descriptor_out->Format, &descriptor_out->NumChannels)
-               ? cudaSuccess
-               : cudaErrorInvalidChannelDescriptor;
+        ? cudaSuccess
+        : cudaErrorInvalidChannelDescriptor;
 }
 
 HWS_API cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
@@ -149,13 +149,13 @@ HWS_API cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChann
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_array_describe(desc, extent, flags, &descriptor));
     HWS_TRY(hws_error_from_driver(cuArray3DCreate_v2(&made, &descriptor)));
-    *array = (cudaArray_t)made;
+    *array = (cudaArray_t) made;
     return cudaSuccess;
 }
 
 HWS_API cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width,
                                     size_t height, unsigned int flags) {
-    return cudaMalloc3DArray(array, desc, (struct cudaExtent){width, height, 0}, flags);
+    return cudaMalloc3DArray(array, desc, (struct cudaExtent) {width, height, 0}, flags);
 }
 
 HWS_API cudaError_t cudaFreeArray(cudaArray_t array) {
@@ -172,7 +172,7 @@ HWS_API cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArra
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_array_describe(desc, extent, flags, &descriptor));
     HWS_TRY(hws_error_from_driver(cuMipmappedArrayCreate(&made, &descriptor, numLevels)));
-    *mipmappedArray = (cudaMipmappedArray_t)made;
+    *mipmappedArray = (cudaMipmappedArray_t) made;
     return cudaSuccess;
 }
 
@@ -181,20 +181,20 @@ HWS_API cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *levelArray, cudaMipm
     CUarray found;
     HWS_REQUIRE(levelArray != NULL);
     HWS_ENTER_CONTEXT();
-    HWS_TRY(hws_error_from_driver(
-        cuMipmappedArrayGetLevel(&found, (CUmipmappedArray)(uintptr_t)mipmappedArray, level)));
-    *levelArray = (cudaArray_t)found;
+    HWS_TRY(
+        hws_error_from_driver(cuMipmappedArrayGetLevel(&found, (CUmipmappedArray) (uintptr_t) mipmappedArray, level)));
+    *levelArray = (cudaArray_t) found;
     return cudaSuccess;
 }
 
 HWS_API cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) {
     HWS_ENTER_CONTEXT();
     return mipmappedArray == NULL ? cudaSuccess
-                                  : hws_result(cuMipmappedArrayDestroy((CUmipmappedArray)mipmappedArray));
+                                  : hws_result(cuMipmappedArrayDestroy((CUmipmappedArray) mipmappedArray));
 }
 
-HWS_API cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent,
-                                     unsigned int *flags, cudaArray_t array) {
+HWS_API cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned int *flags,
+                                     cudaArray_t array) {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuArray3DGetDescriptor_v2(&descriptor, hws_array_driver(array))));
@@ -202,7 +202,7 @@ HWS_API cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct 
         *desc = hws_array_channels(descriptor.Format, descriptor.NumChannels);
     }
     if (extent != NULL) {
-        *extent = (struct cudaExtent){descriptor.Width, descriptor.Height, descriptor.Depth};
+        *extent = (struct cudaExtent) {descriptor.Width, descriptor.Height, descriptor.Depth};
     }
     if (flags != NULL) {
         *flags = descriptor.Flags;
@@ -215,7 +215,7 @@ HWS_API cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArr
     HWS_REQUIRE(pPlaneArray != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuArrayGetPlane(&plane, hws_array_driver(hArray), planeIdx)));
-    *pPlaneArray = (cudaArray_t)plane;
+    *pPlaneArray = (cudaArray_t) plane;
     return cudaSuccess;
 }
 
@@ -225,7 +225,7 @@ HWS_API cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequire
     CUdevice driver;
     HWS_TRY(hws_device_get(device, &driver));
     HWS_ENTER_CONTEXT();
-    return hws_result(cuArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements,
+    return hws_result(cuArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *) memoryRequirements,
                                                    hws_array_driver(array), driver));
 }
 
@@ -234,22 +234,22 @@ HWS_API cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemo
     CUdevice driver;
     HWS_TRY(hws_device_get(device, &driver));
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMipmappedArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements,
-                                                            (CUmipmappedArray)mipmap, driver));
+    return hws_result(cuMipmappedArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *) memoryRequirements,
+                                                            (CUmipmappedArray) mipmap, driver));
 }
 
 HWS_API cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,
                                                  cudaArray_t array) {
     HWS_ENTER_CONTEXT();
     return hws_result(
-        cuArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties, hws_array_driver(array)));
+        cuArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *) sparseProperties, hws_array_driver(array)));
 }
 
 HWS_API cudaError_t cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,
                                                           cudaMipmappedArray_t mipmap) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMipmappedArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties,
-                                                          (CUmipmappedArray)mipmap));
+    return hws_result(cuMipmappedArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *) sparseProperties,
+                                                          (CUmipmappedArray) mipmap));
 }
 
 HWS_API cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,

@@ -5,7 +5,7 @@
 #include "runtime.h"
 
 static inline CUarray hws_array_driver(cudaArray_const_t array) {
-    return (CUarray)(uintptr_t)array;
+    return (CUarray) (uintptr_t) array;
 }
 
 /* The driver's format and number of channels for a channel descriptor; false when there is none. */

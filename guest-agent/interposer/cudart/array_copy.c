@@ -14,15 +14,15 @@ static bool hws_kind_from_array(enum cudaMemcpyKind kind) {
 }
 
 static CUmemorytype hws_memory_type(enum cudaMemcpyKind kind) {
-    return kind == cudaMemcpyDefault          ? CU_MEMORYTYPE_UNIFIED
-           : kind == cudaMemcpyDeviceToDevice ? CU_MEMORYTYPE_DEVICE
-                                              : CU_MEMORYTYPE_HOST;
+    return kind == cudaMemcpyDefault       ? CU_MEMORYTYPE_UNIFIED
+        : kind == cudaMemcpyDeviceToDevice ? CU_MEMORYTYPE_DEVICE
+                                           : CU_MEMORYTYPE_HOST;
 }
 
 static cudaError_t hws_run_2d(const CUDA_MEMCPY2D *copy, hws_copy_mode_t mode, cudaStream_t stream) {
-    return hws_result(mode == HWS_COPY_ASYNC              ? cuMemcpy2DAsync_v2(copy, stream)
-                      : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy2DUnaligned_v2_ptds(copy)
-                                                          : cuMemcpy2DUnaligned_v2(copy));
+    return hws_result(mode == HWS_COPY_ASYNC                 ? cuMemcpy2DAsync_v2(copy, stream)
+                          : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy2DUnaligned_v2_ptds(copy)
+                                                             : cuMemcpy2DUnaligned_v2(copy));
 }
 
 static cudaError_t hws_2d_to_array(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch,
@@ -46,7 +46,7 @@ static cudaError_t hws_2d_to_array(cudaArray_t dst, size_t wOffset, size_t hOffs
     memset(&copy, 0, sizeof copy);
     copy.srcMemoryType = hws_memory_type(kind);
     copy.srcHost = src;
-    copy.srcDevice = (CUdeviceptr)(uintptr_t)src;
+    copy.srcDevice = (CUdeviceptr) (uintptr_t) src;
     copy.srcPitch = spitch;
     copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
     copy.dstArray = hws_array_driver(dst);
@@ -82,7 +82,7 @@ static cudaError_t hws_2d_from_array(void *dst, size_t dpitch, cudaArray_const_t
     copy.srcY = hOffset;
     copy.dstMemoryType = hws_memory_type(kind);
     copy.dstHost = dst;
-    copy.dstDevice = (CUdeviceptr)(uintptr_t)dst;
+    copy.dstDevice = (CUdeviceptr) (uintptr_t) dst;
     copy.dstPitch = dpitch;
     copy.WidthInBytes = width;
     copy.Height = height;
@@ -215,7 +215,7 @@ static cudaError_t hws_run_to_array(cudaArray_t dst, size_t wOffset, size_t hOff
     HWS_TRY(hws_run_begin(dst, wOffset, hOffset, count, &run));
     for (size_t at = 0, x, y, width, rows; at < count; at += width * rows) {
         hws_run_box(&run, at, count, &x, &y, &width, &rows);
-        HWS_TRY(hws_2d_to_array(dst, x, y, (const char *)src + at, width, width, rows, kind, mode, stream));
+        HWS_TRY(hws_2d_to_array(dst, x, y, (const char *) src + at, width, width, rows, kind, mode, stream));
     }
     return cudaSuccess;
 }
@@ -233,7 +233,7 @@ static cudaError_t hws_run_from_array(void *dst, cudaArray_const_t src, size_t w
     HWS_TRY(hws_run_begin(src, wOffset, hOffset, count, &run));
     for (size_t at = 0, x, y, width, rows; at < count; at += width * rows) {
         hws_run_box(&run, at, count, &x, &y, &width, &rows);
-        HWS_TRY(hws_2d_from_array((char *)dst + at, width, src, x, y, width, rows, kind, mode, stream));
+        HWS_TRY(hws_2d_from_array((char *) dst + at, width, src, x, y, width, rows, kind, mode, stream));
     }
     return cudaSuccess;
 }

@@ -6,7 +6,7 @@ HWS_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCa
     HWS_REQUIRE(pCaptureStatus != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuStreamIsCapturing(stream, &status)));
-    *pCaptureStatus = (enum cudaStreamCaptureStatus)status;
+    *pCaptureStatus = (enum cudaStreamCaptureStatus) status;
     return cudaSuccess;
 }
 HWS_TWIN(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *pCaptureStatus),
@@ -14,16 +14,16 @@ HWS_TWIN(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStat
 
 static cudaError_t hws_capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out,
                                     unsigned long long *id_out, cudaGraph_t *graph_out,
-                                    const cudaGraphNode_t **dependencies_out,
-                                    const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out) {
+                                    const cudaGraphNode_t **dependencies_out, const cudaGraphEdgeData **edgeData_out,
+                                    size_t *numDependencies_out) {
     CUstreamCaptureStatus status;
     cuuint64_t id = 0;
     HWS_REQUIRE(captureStatus_out != NULL);
     HWS_ENTER_CONTEXT();
-    HWS_TRY(hws_error_from_driver(cuStreamGetCaptureInfo_v3(stream, &status, &id, graph_out, dependencies_out,
-                                                            (const CUgraphEdgeData **)edgeData_out,
-                                                            numDependencies_out)));
-    *captureStatus_out = (enum cudaStreamCaptureStatus)status;
+    HWS_TRY(
+        hws_error_from_driver(cuStreamGetCaptureInfo_v3(stream, &status, &id, graph_out, dependencies_out,
+                                                        (const CUgraphEdgeData **) edgeData_out, numDependencies_out)));
+    *captureStatus_out = (enum cudaStreamCaptureStatus) status;
     if (id_out != NULL && status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
         *id_out = id;
     }
@@ -31,12 +31,11 @@ static cudaError_t hws_capture_info(cudaStream_t stream, enum cudaStreamCaptureS
 }
 
 #define HWS_CAPTURE_INFO                                                                                               \
-    (cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,                 \
+    (cudaStream_t stream, enum cudaStreamCaptureStatus * captureStatus_out, unsigned long long *id_out,                \
      cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, const cudaGraphEdgeData **edgeData_out,         \
      size_t *numDependencies_out)
 #define HWS_CAPTURE_INFO_PTSZ                                                                                          \
-    (hws_stream_ptsz(stream), captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,                    \
-     numDependencies_out)
+    (hws_stream_ptsz(stream), captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out)
 
 #if HWS_CUDART_MAJOR >= 13
 
@@ -57,13 +56,12 @@ HWS_API cudaError_t cudaStreamGetCaptureInfo_v3 HWS_CAPTURE_INFO {
 HWS_TWIN(cudaStreamGetCaptureInfo_v3, HWS_CAPTURE_INFO, HWS_CAPTURE_INFO_PTSZ)
 
 #define HWS_CAPTURE_INFO_V2                                                                                            \
-    (cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,                 \
+    (cudaStream_t stream, enum cudaStreamCaptureStatus * captureStatus_out, unsigned long long *id_out,                \
      cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, size_t *numDependencies_out)
 
 HWS_API cudaError_t cudaStreamGetCaptureInfo_v2 HWS_CAPTURE_INFO_V2;
 HWS_API cudaError_t cudaStreamGetCaptureInfo_v2 HWS_CAPTURE_INFO_V2 {
-    return hws_capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out, NULL,
-                            numDependencies_out);
+    return hws_capture_info(stream, captureStatus_out, id_out, graph_out, dependencies_out, NULL, numDependencies_out);
 }
 HWS_TWIN(cudaStreamGetCaptureInfo_v2, HWS_CAPTURE_INFO_V2,
          (hws_stream_ptsz(stream), captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out))
@@ -82,7 +80,7 @@ HWS_TWIN(cudaStreamGetCaptureInfo,
 
 HWS_API cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode));
+    return hws_result(cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode) mode));
 }
 HWS_TWIN(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
          (hws_stream_ptsz(stream), mode))
@@ -97,9 +95,9 @@ HWS_TWIN(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *pGraph), (hws_
 HWS_API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
     HWS_REQUIRE(mode != NULL);
     HWS_ENTER_CONTEXT();
-    CUstreamCaptureMode exchanged = (CUstreamCaptureMode)*mode;
+    CUstreamCaptureMode exchanged = (CUstreamCaptureMode) *mode;
     HWS_TRY(hws_error_from_driver(cuThreadExchangeStreamCaptureMode(&exchanged)));
-    *mode = (enum cudaStreamCaptureMode)exchanged;
+    *mode = (enum cudaStreamCaptureMode) exchanged;
     return cudaSuccess;
 }
 
@@ -108,9 +106,8 @@ HWS_API cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph
                                                   const cudaGraphEdgeData *dependencyData, size_t numDependencies,
                                                   enum cudaStreamCaptureMode mode) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuStreamBeginCaptureToGraph(stream, graph, dependencies,
-                                                  (const CUgraphEdgeData *)dependencyData, numDependencies,
-                                                  (CUstreamCaptureMode)mode));
+    return hws_result(cuStreamBeginCaptureToGraph(stream, graph, dependencies, (const CUgraphEdgeData *) dependencyData,
+                                                  numDependencies, (CUstreamCaptureMode) mode));
 }
 HWS_TWIN(cudaStreamBeginCaptureToGraph,
          (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
@@ -118,15 +115,14 @@ HWS_TWIN(cudaStreamBeginCaptureToGraph,
          (hws_stream_ptsz(stream), graph, dependencies, dependencyData, numDependencies, mode))
 
 #define HWS_UPDATE_CAPTURE                                                                                             \
-    (cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,                      \
+    (cudaStream_t stream, cudaGraphNode_t * dependencies, const cudaGraphEdgeData *dependencyData,                     \
      size_t numDependencies, unsigned int flags)
 #define HWS_UPDATE_CAPTURE_PTSZ (hws_stream_ptsz(stream), dependencies, dependencyData, numDependencies, flags)
 
 static cudaError_t hws_update_capture HWS_UPDATE_CAPTURE {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuStreamUpdateCaptureDependencies_v2(stream, dependencies,
-                                                           (const CUgraphEdgeData *)dependencyData, numDependencies,
-                                                           flags));
+    return hws_result(cuStreamUpdateCaptureDependencies_v2(
+        stream, dependencies, (const CUgraphEdgeData *) dependencyData, numDependencies, flags));
 }
 
 #if HWS_CUDART_MAJOR >= 13

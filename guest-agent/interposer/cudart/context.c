@@ -240,10 +240,10 @@ HWS_API cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigne
 HWS_API cudaError_t cudaSetDeviceFlags(unsigned int flags) {
     int ordinal = 0;
     HWS_TRY(hws_device_current(&ordinal));
-    HWS_REQUIRE((flags & ~(unsigned int)cudaDeviceMask) == 0);
+    HWS_REQUIRE((flags & ~(unsigned int) cudaDeviceMask) == 0);
     /* Mapping pinned memory can no longer be turned off; the driver does not accept the flag. */
     return hws_result(
-        cuDevicePrimaryCtxSetFlags_v2(devices[ordinal].device, flags & ~(unsigned int)cudaDeviceMapHost));
+        cuDevicePrimaryCtxSetFlags_v2(devices[ordinal].device, flags & ~(unsigned int) cudaDeviceMapHost));
 }
 
 HWS_API cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
@@ -254,8 +254,8 @@ HWS_API cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
     unsigned int value = 0;
     int active = 0;
     HWS_TRY(hws_error_from_driver(cuCtxGetCurrent(&current)));
-    CUresult result = current != NULL ? cuCtxGetFlags(&value)
-                                      : cuDevicePrimaryCtxGetState(devices[ordinal].device, &value, &active);
+    CUresult result =
+        current != NULL ? cuCtxGetFlags(&value) : cuDevicePrimaryCtxGetState(devices[ordinal].device, &value, &active);
     HWS_TRY(hws_error_from_driver(result));
     *flags = value | cudaDeviceMapHost;
     return cudaSuccess;

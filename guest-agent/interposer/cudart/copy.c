@@ -5,7 +5,7 @@
 #include "copy.h"
 
 static CUdeviceptr hws_address(const void *pointer) {
-    return (CUdeviceptr)(uintptr_t)pointer;
+    return (CUdeviceptr) (uintptr_t) pointer;
 }
 
 cudaError_t hws_copy_linear(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, hws_copy_mode_t mode,
@@ -14,7 +14,7 @@ cudaError_t hws_copy_linear(void *dst, const void *src, size_t count, enum cudaM
     if (count == 0) {
         return cudaSuccess; /* before all other checks, as CUDA does */
     }
-    if ((unsigned int)kind > cudaMemcpyDefault) {
+    if ((unsigned int) kind > cudaMemcpyDefault) {
         return hws_error_record(cudaErrorInvalidMemcpyDirection);
     }
     HWS_REQUIRE(dst != NULL && src != NULL);
@@ -23,27 +23,27 @@ cudaError_t hws_copy_linear(void *dst, const void *src, size_t count, enum cudaM
     CUdeviceptr from = hws_address(src);
     CUresult result;
     switch (kind) {
-    case cudaMemcpyHostToDevice:
-        result = mode == HWS_COPY_ASYNC ? cuMemcpyHtoDAsync_v2(to, src, count, stream)
-                 : own                  ? cuMemcpyHtoD_v2_ptds(to, src, count)
-                                        : cuMemcpyHtoD_v2(to, src, count);
-        break;
-    case cudaMemcpyDeviceToHost:
-        result = mode == HWS_COPY_ASYNC ? cuMemcpyDtoHAsync_v2(dst, from, count, stream)
-                 : own                  ? cuMemcpyDtoH_v2_ptds(dst, from, count)
-                                        : cuMemcpyDtoH_v2(dst, from, count);
-        break;
-    case cudaMemcpyDeviceToDevice:
-        result = mode == HWS_COPY_ASYNC ? cuMemcpyDtoDAsync_v2(to, from, count, stream)
-                 : own                  ? cuMemcpyDtoD_v2_ptds(to, from, count)
-                                        : cuMemcpyDtoD_v2(to, from, count);
-        break;
-    default:
-        /* The driver determines the kinds of the addresses. That works from host to host too, in stream order. */
-        result = mode == HWS_COPY_ASYNC ? cuMemcpyAsync(to, from, count, stream)
-                 : own                  ? cuMemcpy_ptds(to, from, count)
-                                        : cuMemcpy(to, from, count);
-        break;
+        case cudaMemcpyHostToDevice:
+            result = mode == HWS_COPY_ASYNC ? cuMemcpyHtoDAsync_v2(to, src, count, stream)
+                : own                       ? cuMemcpyHtoD_v2_ptds(to, src, count)
+                                            : cuMemcpyHtoD_v2(to, src, count);
+            break;
+        case cudaMemcpyDeviceToHost:
+            result = mode == HWS_COPY_ASYNC ? cuMemcpyDtoHAsync_v2(dst, from, count, stream)
+                : own                       ? cuMemcpyDtoH_v2_ptds(dst, from, count)
+                                            : cuMemcpyDtoH_v2(dst, from, count);
+            break;
+        case cudaMemcpyDeviceToDevice:
+            result = mode == HWS_COPY_ASYNC ? cuMemcpyDtoDAsync_v2(to, from, count, stream)
+                : own                       ? cuMemcpyDtoD_v2_ptds(to, from, count)
+                                            : cuMemcpyDtoD_v2(to, from, count);
+            break;
+        default:
+            /* The driver determines the kinds of the addresses. That works from host to host too, in stream order. */
+            result = mode == HWS_COPY_ASYNC ? cuMemcpyAsync(to, from, count, stream)
+                : own                       ? cuMemcpy_ptds(to, from, count)
+                                            : cuMemcpy(to, from, count);
+            break;
     }
     return hws_result(result);
 }
@@ -98,7 +98,7 @@ HWS_API cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol) {
     HWS_REQUIRE(devPtr != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_symbol_resolve(symbol, &address, &bytes));
-    *devPtr = (void *)(uintptr_t)address;
+    *devPtr = (void *) (uintptr_t) address;
     return cudaSuccess;
 }
 
@@ -119,7 +119,7 @@ static cudaError_t hws_symbol_range(const void *symbol, size_t offset, size_t co
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_symbol_resolve(symbol, &address, &bytes));
     HWS_REQUIRE(count == 0 || (offset <= bytes && count <= bytes - offset));
-    *address_p = (void *)(uintptr_t)(address + offset);
+    *address_p = (void *) (uintptr_t) (address + offset);
     return cudaSuccess;
 }
 

@@ -14,8 +14,8 @@ static cudaError_t hws_copy_batch(const void *dsts, const void *srcs, const size
                                   size_t *failIdx, cudaStream_t stream) {
     HWS_ENTER_CONTEXT();
     /* The driver only reads these arrays; its prototype lacks the const. */
-    CUresult result = cuMemcpyBatchAsync_v2((CUdeviceptr *)dsts, (CUdeviceptr *)srcs, (size_t *)sizes, count,
-                                            (CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs, stream);
+    CUresult result = cuMemcpyBatchAsync_v2((CUdeviceptr *) dsts, (CUdeviceptr *) srcs, (size_t *) sizes, count,
+                                            (CUmemcpyAttributes *) attrs, attrsIdxs, numAttrs, stream);
     if (result != CUDA_SUCCESS && failIdx != NULL) {
         *failIdx = SIZE_MAX; /* CUDA's value for "no copy in particular" */
     }
@@ -25,7 +25,7 @@ static cudaError_t hws_copy_batch(const void *dsts, const void *srcs, const size
 static cudaError_t hws_copy_boxes(size_t numOps, struct cudaMemcpy3DBatchOp *opList, size_t *failIdx,
                                   unsigned long long flags, cudaStream_t stream) {
     HWS_ENTER_CONTEXT();
-    CUresult result = cuMemcpy3DBatchAsync_v2(numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList, flags, stream);
+    CUresult result = cuMemcpy3DBatchAsync_v2(numOps, (CUDA_MEMCPY3D_BATCH_OP *) opList, flags, stream);
     if (result != CUDA_SUCCESS && failIdx != NULL) {
         *failIdx = SIZE_MAX;
     }
@@ -34,8 +34,9 @@ static cudaError_t hws_copy_boxes(size_t numOps, struct cudaMemcpy3DBatchOp *opL
 
 #if HWS_CUDART_MAJOR >= 13
 
-#define HWS_BATCH (void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count, \
-                   struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream)
+#define HWS_BATCH                                                                                                      \
+    (void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count,                                    \
+     struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream)
 
 HWS_API cudaError_t cudaMemcpyBatchAsync HWS_BATCH;
 HWS_API cudaError_t cudaMemcpyBatchAsync HWS_BATCH {
@@ -57,7 +58,7 @@ HWS_API cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *memPool, struct cuda
 HWS_API cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
                                              enum cudaMemAllocationType type) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMemGetDefaultMemPool(memPool, (CUmemLocation *)location, (CUmemAllocationType)type));
+    return hws_result(cuMemGetDefaultMemPool(memPool, (CUmemLocation *) location, (CUmemAllocationType) type));
 }
 
 HWS_API cudaError_t cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
@@ -65,7 +66,7 @@ HWS_API cudaError_t cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLoca
 HWS_API cudaError_t cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
                                       enum cudaMemAllocationType type) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMemGetMemPool(memPool, (CUmemLocation *)location, (CUmemAllocationType)type));
+    return hws_result(cuMemGetMemPool(memPool, (CUmemLocation *) location, (CUmemAllocationType) type));
 }
 
 HWS_API cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type,
@@ -73,13 +74,14 @@ HWS_API cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location, enum cud
 HWS_API cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type,
                                       cudaMemPool_t memPool) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMemSetMemPool((CUmemLocation *)location, (CUmemAllocationType)type, memPool));
+    return hws_result(cuMemSetMemPool((CUmemLocation *) location, (CUmemAllocationType) type, memPool));
 }
 
 #else
 
-#define HWS_BATCH (void **dsts, void **srcs, size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs, \
-                   size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, cudaStream_t stream)
+#define HWS_BATCH                                                                                                      \
+    (void **dsts, void **srcs, size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs,     \
+     size_t numAttrs, size_t *failIdx, cudaStream_t stream)
 
 HWS_API cudaError_t cudaMemcpyBatchAsync HWS_BATCH;
 HWS_API cudaError_t cudaMemcpyBatchAsync HWS_BATCH {
@@ -88,8 +90,8 @@ HWS_API cudaError_t cudaMemcpyBatchAsync HWS_BATCH {
 HWS_TWIN(cudaMemcpyBatchAsync, HWS_BATCH,
          (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hws_stream_ptsz(stream)))
 
-#define HWS_BOXES (size_t numOps, struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags, \
-                   cudaStream_t stream)
+#define HWS_BOXES                                                                                                      \
+    (size_t numOps, struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags, cudaStream_t stream)
 
 HWS_API cudaError_t cudaMemcpy3DBatchAsync HWS_BOXES;
 HWS_API cudaError_t cudaMemcpy3DBatchAsync HWS_BOXES {

@@ -6,20 +6,20 @@
 
 /* The driver's memory type of each side. The caller has checked that kind <= cudaMemcpyDefault. */
 static CUmemorytype hws_box_source(enum cudaMemcpyKind kind) {
-    return kind == cudaMemcpyDefault                                           ? CU_MEMORYTYPE_UNIFIED
-           : kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice ? CU_MEMORYTYPE_HOST
-                                                                               : CU_MEMORYTYPE_DEVICE;
+    return kind == cudaMemcpyDefault                                     ? CU_MEMORYTYPE_UNIFIED
+        : kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice ? CU_MEMORYTYPE_HOST
+                                                                         : CU_MEMORYTYPE_DEVICE;
 }
 
 static CUmemorytype hws_box_target(enum cudaMemcpyKind kind) {
-    return kind == cudaMemcpyDefault                                           ? CU_MEMORYTYPE_UNIFIED
-           : kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost ? CU_MEMORYTYPE_HOST
-                                                                               : CU_MEMORYTYPE_DEVICE;
+    return kind == cudaMemcpyDefault                                     ? CU_MEMORYTYPE_UNIFIED
+        : kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost ? CU_MEMORYTYPE_HOST
+                                                                         : CU_MEMORYTYPE_DEVICE;
 }
 
 static cudaError_t hws_copy_2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
                                enum cudaMemcpyKind kind, hws_copy_mode_t mode, cudaStream_t stream) {
-    if ((unsigned int)kind > cudaMemcpyDefault) {
+    if ((unsigned int) kind > cudaMemcpyDefault) {
         return hws_error_record(cudaErrorInvalidMemcpyDirection);
     }
     HWS_ENTER_CONTEXT();
@@ -34,17 +34,17 @@ static cudaError_t hws_copy_2d(void *dst, size_t dpitch, const void *src, size_t
     memset(&copy, 0, sizeof copy);
     copy.srcMemoryType = hws_box_source(kind);
     copy.srcHost = src;
-    copy.srcDevice = (CUdeviceptr)(uintptr_t)src;
+    copy.srcDevice = (CUdeviceptr) (uintptr_t) src;
     copy.srcPitch = spitch;
     copy.dstMemoryType = hws_box_target(kind);
     copy.dstHost = dst;
-    copy.dstDevice = (CUdeviceptr)(uintptr_t)dst;
+    copy.dstDevice = (CUdeviceptr) (uintptr_t) dst;
     copy.dstPitch = dpitch;
     copy.WidthInBytes = width;
     copy.Height = height;
-    return hws_result(mode == HWS_COPY_ASYNC              ? cuMemcpy2DAsync_v2(&copy, stream)
-                      : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy2DUnaligned_v2_ptds(&copy)
-                                                          : cuMemcpy2DUnaligned_v2(&copy));
+    return hws_result(mode == HWS_COPY_ASYNC                 ? cuMemcpy2DAsync_v2(&copy, stream)
+                          : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy2DUnaligned_v2_ptds(&copy)
+                                                             : cuMemcpy2DUnaligned_v2(&copy));
 }
 
 #define HWS_COPY_2D                                                                                                    \
@@ -84,8 +84,8 @@ static cudaError_t hws_copy_3d_check(cudaArray_const_t array, const struct cudaP
         return cudaErrorInvalidValue;
     }
     return width <= pitched->pitch && x <= pitched->pitch - width ? cudaSuccess
-           : arrays                                                ? cudaErrorInvalidValue
-                                                                   : cudaErrorInvalidPitchValue;
+        : arrays                                                  ? cudaErrorInvalidValue
+                                                                  : cudaErrorInvalidPitchValue;
 }
 
 /* Bytes of an element of the copy: of its arrays, which must agree, or one byte without arrays. */
@@ -122,18 +122,18 @@ typedef struct {
 static hws_end_t hws_copy_3d_end(cudaArray_const_t array, const struct cudaPitchedPtr *pitched,
                                  const struct cudaPos *pos, size_t height, size_t element, CUmemorytype memory) {
     if (array != NULL) {
-        return (hws_end_t){.type = CU_MEMORYTYPE_ARRAY, .x = pos->x * element, .array = hws_array_driver(array)};
+        return (hws_end_t) {.type = CU_MEMORYTYPE_ARRAY, .x = pos->x * element, .array = hws_array_driver(array)};
     }
-    return (hws_end_t){.type = memory,
-                       .x = pos->x * element,
-                       .pitch = pitched->pitch,
-                       .rows = hws_box_rows(pitched, pos, height),
-                       .memory = pitched->ptr};
+    return (hws_end_t) {.type = memory,
+                        .x = pos->x * element,
+                        .pitch = pitched->pitch,
+                        .rows = hws_box_rows(pitched, pos, height),
+                        .memory = pitched->ptr};
 }
 
 cudaError_t hws_copy_3d_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy) {
     size_t element, width;
-    if ((unsigned int)p->kind > cudaMemcpyDefault) {
+    if ((unsigned int) p->kind > cudaMemcpyDefault) {
         return cudaErrorInvalidMemcpyDirection;
     }
     memset(copy, 0, sizeof *copy);
@@ -154,16 +154,16 @@ cudaError_t hws_copy_3d_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D 
     if (error != cudaSuccess) {
         return error;
     }
-    hws_end_t src = hws_copy_3d_end(p->srcArray, &p->srcPtr, &p->srcPos, p->extent.height, element,
-                                    hws_box_source(p->kind));
-    hws_end_t dst = hws_copy_3d_end(p->dstArray, &p->dstPtr, &p->dstPos, p->extent.height, element,
-                                    hws_box_target(p->kind));
+    hws_end_t src =
+        hws_copy_3d_end(p->srcArray, &p->srcPtr, &p->srcPos, p->extent.height, element, hws_box_source(p->kind));
+    hws_end_t dst =
+        hws_copy_3d_end(p->dstArray, &p->dstPtr, &p->dstPos, p->extent.height, element, hws_box_target(p->kind));
     copy->srcXInBytes = src.x;
     copy->srcY = p->srcPos.y;
     copy->srcZ = p->srcPos.z;
     copy->srcMemoryType = src.type;
     copy->srcHost = src.memory;
-    copy->srcDevice = (CUdeviceptr)(uintptr_t)src.memory;
+    copy->srcDevice = (CUdeviceptr) (uintptr_t) src.memory;
     copy->srcArray = src.array;
     copy->srcPitch = src.pitch;
     copy->srcHeight = src.rows;
@@ -172,7 +172,7 @@ cudaError_t hws_copy_3d_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D 
     copy->dstZ = p->dstPos.z;
     copy->dstMemoryType = dst.type;
     copy->dstHost = dst.memory;
-    copy->dstDevice = (CUdeviceptr)(uintptr_t)dst.memory;
+    copy->dstDevice = (CUdeviceptr) (uintptr_t) dst.memory;
     copy->dstArray = dst.array;
     copy->dstPitch = dst.pitch;
     copy->dstHeight = dst.rows;
@@ -190,9 +190,9 @@ static cudaError_t hws_copy_3d(const struct cudaMemcpy3DParms *p, hws_copy_mode_
     if (copy.WidthInBytes == 0) {
         return cudaSuccess;
     }
-    return hws_result(mode == HWS_COPY_ASYNC              ? cuMemcpy3DAsync_v2(&copy, stream)
-                      : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy3D_v2_ptds(&copy)
-                                                          : cuMemcpy3D_v2(&copy));
+    return hws_result(mode == HWS_COPY_ASYNC                 ? cuMemcpy3DAsync_v2(&copy, stream)
+                          : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy3D_v2_ptds(&copy)
+                                                             : cuMemcpy3D_v2(&copy));
 }
 
 HWS_API cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p) {
@@ -209,8 +209,7 @@ HWS_API cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStr
 }
 HWS_TWIN(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p, cudaStream_t stream), (p, hws_stream_ptsz(stream)))
 
-static cudaError_t hws_copy_3d_peer(const struct cudaMemcpy3DPeerParms *p, hws_copy_mode_t mode,
-                                    cudaStream_t stream) {
+static cudaError_t hws_copy_3d_peer(const struct cudaMemcpy3DPeerParms *p, hws_copy_mode_t mode, cudaStream_t stream) {
     CUDA_MEMCPY3D_PEER copy;
     CUDA_MEMCPY3D plain;
     HWS_REQUIRE(p != NULL);
@@ -218,9 +217,14 @@ static cudaError_t hws_copy_3d_peer(const struct cudaMemcpy3DPeerParms *p, hws_c
     memset(&copy, 0, sizeof copy);
     HWS_TRY(hws_context_primary(p->srcDevice, &copy.srcContext));
     HWS_TRY(hws_context_primary(p->dstDevice, &copy.dstContext));
-    const struct cudaMemcpy3DParms single = {.srcArray = p->srcArray, .srcPos = p->srcPos, .srcPtr = p->srcPtr,
-                                             .dstArray = p->dstArray, .dstPos = p->dstPos, .dstPtr = p->dstPtr,
-                                             .extent = p->extent, .kind = cudaMemcpyDeviceToDevice};
+    const struct cudaMemcpy3DParms single = {.srcArray = p->srcArray,
+                                             .srcPos = p->srcPos,
+                                             .srcPtr = p->srcPtr,
+                                             .dstArray = p->dstArray,
+                                             .dstPos = p->dstPos,
+                                             .dstPtr = p->dstPtr,
+                                             .extent = p->extent,
+                                             .kind = cudaMemcpyDeviceToDevice};
     HWS_TRY(hws_copy_3d_params(&single, &plain));
     if (plain.WidthInBytes == 0) {
         return cudaSuccess;
@@ -244,9 +248,9 @@ static cudaError_t hws_copy_3d_peer(const struct cudaMemcpy3DPeerParms *p, hws_c
     copy.WidthInBytes = plain.WidthInBytes;
     copy.Height = plain.Height;
     copy.Depth = plain.Depth;
-    return hws_result(mode == HWS_COPY_ASYNC              ? cuMemcpy3DPeerAsync(&copy, stream)
-                      : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy3DPeer_ptds(&copy)
-                                                          : cuMemcpy3DPeer(&copy));
+    return hws_result(mode == HWS_COPY_ASYNC                 ? cuMemcpy3DPeerAsync(&copy, stream)
+                          : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy3DPeer_ptds(&copy)
+                                                             : cuMemcpy3DPeer(&copy));
 }
 
 HWS_API cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) {

@@ -27,10 +27,7 @@ enum cudaResourceType {
     cudaResourceTypeLinear = 2,
     cudaResourceTypePitch2D = 3
 };
-enum cudaResourceViewFormat {
-    cudaResViewFormatNone = 0,
-    cudaResViewFormatUnsignedBlockCompressed7 = 0x22
-};
+enum cudaResourceViewFormat { cudaResViewFormatNone = 0, cudaResViewFormatUnsignedBlockCompressed7 = 0x22 };
 enum cudaTextureAddressMode { cudaAddressModeWrap = 0, cudaAddressModeBorder = 3 };
 enum cudaTextureFilterMode { cudaFilterModePoint = 0, cudaFilterModeLinear = 1 };
 enum cudaTextureReadMode { cudaReadModeElementType = 0, cudaReadModeNormalizedFloat = 1 };

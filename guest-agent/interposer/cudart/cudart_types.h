@@ -49,10 +49,10 @@ typedef struct cudaIpcEventHandle_st {
 
 #include "cudart_array_types.h"
 
-#define cudaStreamLegacy ((cudaStream_t)0x1)
-#define cudaStreamPerThread ((cudaStream_t)0x2)
-#define cudaCpuDeviceId ((int)-1)
-#define cudaInvalidDeviceId ((int)-2)
+#define cudaStreamLegacy ((cudaStream_t) 0x1)
+#define cudaStreamPerThread ((cudaStream_t) 0x2)
+#define cudaCpuDeviceId ((int) -1)
+#define cudaInvalidDeviceId ((int) -2)
 #define cudaInitDeviceFlagsAreValid 0x01
 #define cudaDeviceScheduleMask 0x07
 #define cudaDeviceMapHost 0x08
@@ -97,11 +97,7 @@ enum cudaMemRangeAttribute { cudaMemRangeAttributeReadMostly = 1 };
 enum cudaFlushGPUDirectRDMAWritesScope { cudaFlushGPUDirectRDMAWritesToOwner = 100 };
 enum cudaFlushGPUDirectRDMAWritesTarget { cudaFlushGPUDirectRDMAWritesTargetCurrentDevice };
 enum cudaMemPoolAttr { cudaMemPoolReuseFollowEventDependencies = 1, cudaMemPoolAttrUsedMemHigh = 8 };
-enum cudaMemLocationType {
-    cudaMemLocationTypeInvalid = 0,
-    cudaMemLocationTypeDevice = 1,
-    cudaMemLocationTypeHost = 2
-};
+enum cudaMemLocationType { cudaMemLocationTypeInvalid = 0, cudaMemLocationTypeDevice = 1, cudaMemLocationTypeHost = 2 };
 enum cudaMemAccessFlags { cudaMemAccessFlagsProtNone = 0, cudaMemAccessFlagsProtReadWrite = 3 };
 enum cudaMemAllocationType { cudaMemAllocationTypeInvalid = 0, cudaMemAllocationTypeMax = 0x7FFFFFFF };
 enum cudaMemAllocationHandleType { cudaMemHandleTypeNone = 0, cudaMemHandleTypePosixFileDescriptor = 1 };

@@ -18,7 +18,7 @@ HWS_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr,
     CUdevice handle;
     HWS_REQUIRE(value != NULL);
     HWS_TRY(hws_device_get(device, &handle));
-    return hws_result(cuDeviceGetAttribute(value, (CUdevice_attribute)attr, handle));
+    return hws_result(cuDeviceGetAttribute(value, (CUdevice_attribute) attr, handle));
 }
 
 HWS_API cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device) {
@@ -56,7 +56,7 @@ HWS_API cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr
     HWS_REQUIRE(value != NULL);
     HWS_TRY(hws_device_get(srcDevice, &from));
     HWS_TRY(hws_device_get(dstDevice, &to));
-    return hws_result(cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attr, from, to));
+    return hws_result(cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute) attr, from, to));
 }
 
 HWS_API cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) {
@@ -75,13 +75,13 @@ HWS_API cudaError_t cudaDeviceDisablePeerAccess(int peerDevice) {
 
 HWS_API cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuCtxSetLimit((CUlimit)limit, value));
+    return hws_result(cuCtxSetLimit((CUlimit) limit, value));
 }
 
 HWS_API cudaError_t cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit) {
     HWS_REQUIRE(pValue != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuCtxGetLimit(pValue, (CUlimit)limit));
+    return hws_result(cuCtxGetLimit(pValue, (CUlimit) limit));
 }
 
 HWS_API cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig) {
@@ -89,13 +89,13 @@ HWS_API cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig) {
     HWS_REQUIRE(pCacheConfig != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuCtxGetCacheConfig(&config)));
-    *pCacheConfig = (enum cudaFuncCache)config;
+    *pCacheConfig = (enum cudaFuncCache) config;
     return cudaSuccess;
 }
 
 HWS_API cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuCtxSetCacheConfig((CUfunc_cache)cacheConfig));
+    return hws_result(cuCtxSetCacheConfig((CUfunc_cache) cacheConfig));
 }
 
 /*
@@ -110,7 +110,7 @@ HWS_API cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConf
 }
 
 HWS_API cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) {
-    (void)config;
+    (void) config;
     HWS_ENTER_CONTEXT();
     return cudaSuccess;
 }
@@ -128,8 +128,8 @@ HWS_API cudaError_t cudaCtxResetPersistingL2Cache(void) {
 HWS_API cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
                                                        enum cudaFlushGPUDirectRDMAWritesScope scope) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target,
-                                                 (CUflushGPUDirectRDMAWritesScope)scope));
+    return hws_result(
+        cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget) target, (CUflushGPUDirectRDMAWritesScope) scope));
 }
 
 HWS_API cudaError_t cudaProfilerStart(void) {
@@ -180,12 +180,12 @@ HWS_API cudaError_t cudaThreadSetCacheConfig(enum cudaFuncCache cacheConfig) {
 
 /* Every device that CUDA 12 supports computes in double precision, so there is nothing to convert. */
 HWS_API cudaError_t cudaSetDoubleForDevice(double *d) {
-    (void)d;
+    (void) d;
     return cudaSuccess;
 }
 
 HWS_API cudaError_t cudaSetDoubleForHost(double *d) {
-    (void)d;
+    (void) d;
     return cudaSuccess;
 }
 

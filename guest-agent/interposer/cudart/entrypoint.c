@@ -16,12 +16,12 @@ static cudaError_t hws_entry_point(const char *symbol, void **funcPtr, unsigned 
     HWS_REQUIRE(flags == cudaEnableDefault || flags == cudaEnableLegacyStream
                 || flags == cudaEnablePerThreadDefaultStream);
     HWS_TRY(hws_runtime_init(NULL));
-    CUresult result = cuGetProcAddress_v2(symbol, &found, (int)cudaVersion,
+    CUresult result = cuGetProcAddress_v2(symbol, &found, (int) cudaVersion,
                                           flags == cudaEnableDefault ? defaultFlags : flags, &status);
     HWS_TRY(hws_error_from_driver(result));
     *funcPtr = found;
     if (driverStatus != NULL) {
-        *driverStatus = (enum cudaDriverEntryPointQueryResult)status;
+        *driverStatus = (enum cudaDriverEntryPointQueryResult) status;
     }
     return cudaSuccess;
 }
@@ -33,8 +33,7 @@ HWS_API cudaError_t cudaGetDriverEntryPoint HWS_ENTRY_POINT {
 
 HWS_API cudaError_t cudaGetDriverEntryPoint_ptsz HWS_ENTRY_POINT;
 HWS_API cudaError_t cudaGetDriverEntryPoint_ptsz HWS_ENTRY_POINT {
-    return hws_entry_point(symbol, funcPtr, HWS_CUDART_VERSION, flags, cudaEnablePerThreadDefaultStream,
-                           driverStatus);
+    return hws_entry_point(symbol, funcPtr, HWS_CUDART_VERSION, flags, cudaEnablePerThreadDefaultStream, driverStatus);
 }
 
 HWS_API cudaError_t cudaGetDriverEntryPointByVersion HWS_ENTRY_POINT_BY_VERSION;

@@ -25,14 +25,14 @@ HWS_API cudaError_t cudaPeekAtLastError(void) {
 }
 
 HWS_API const char *cudaGetErrorName(cudaError_t error) {
-    switch ((int)error) {
+    switch ((int) error) {
 #define HWS_ERROR(value, name, text)                                                                                   \
     case value:                                                                                                        \
         return #name;
 #include "errors.def"
 #undef HWS_ERROR
-    default:
-        return "unrecognized error code";
+        default:
+            return "unrecognized error code";
     }
 }
 
@@ -41,26 +41,26 @@ HWS_API const char *cudaGetErrorString(cudaError_t error) {
     if (error == cudaErrorIllegalAddress && cuGetErrorString(CUDA_ERROR_ILLEGAL_ADDRESS, &text) == CUDA_SUCCESS) {
         return text; /* the driver may know the cause */
     }
-    switch ((int)error) {
+    switch ((int) error) {
 #define HWS_ERROR(value, name, text)                                                                                   \
     case value:                                                                                                        \
         return text;
 #include "errors.def"
 #undef HWS_ERROR
-    default:
-        return "unrecognized error code";
+        default:
+            return "unrecognized error code";
     }
 }
 
 cudaError_t hws_error_from_driver(CUresult result) {
     /* Since CUDA 10.1 both APIs number their codes alike. A driver newer than this library may have further codes. */
-    switch ((int)result) {
+    switch ((int) result) {
 #define HWS_ERROR(value, name, text) case value:
 #include "errors.def"
 #undef HWS_ERROR
-        return (cudaError_t)result;
-    default:
-        return cudaErrorUnknown;
+        return (cudaError_t) result;
+        default:
+            return cudaErrorUnknown;
     }
 }
 

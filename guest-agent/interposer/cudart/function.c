@@ -22,7 +22,7 @@ HWS_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const
     HWS_TRY(hws_function_find(func, &kernel, &device));
     int values[CU_FUNC_ATTRIBUTE_MAX];
     for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++) {
-        CUresult result = cuKernelGetAttribute(&values[i], (CUfunction_attribute)i, kernel, device);
+        CUresult result = cuKernelGetAttribute(&values[i], (CUfunction_attribute) i, kernel, device);
         if (result == CUDA_ERROR_INVALID_VALUE && i >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) {
             values[i] = 0; /* A driver from before clusters does not know these attributes. */
         } else {
@@ -30,9 +30,9 @@ HWS_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const
         }
     }
     memset(attr, 0, sizeof *attr);
-    attr->sharedSizeBytes = (size_t)values[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
-    attr->constSizeBytes = (size_t)values[CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES];
-    attr->localSizeBytes = (size_t)values[CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES];
+    attr->sharedSizeBytes = (size_t) values[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
+    attr->constSizeBytes = (size_t) values[CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES];
+    attr->localSizeBytes = (size_t) values[CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES];
     attr->maxThreadsPerBlock = values[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK];
     attr->numRegs = values[CU_FUNC_ATTRIBUTE_NUM_REGS];
     attr->ptxVersion = values[CU_FUNC_ATTRIBUTE_PTX_VERSION];
@@ -53,7 +53,7 @@ HWS_API cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribut
     CUkernel kernel;
     CUdevice device;
     HWS_TRY(hws_function_find(func, &kernel, &device));
-    return hws_result(cuKernelSetAttribute((CUfunction_attribute)attr, value, kernel, device));
+    return hws_result(cuKernelSetAttribute((CUfunction_attribute) attr, value, kernel, device));
 }
 
 HWS_API cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attr, int value,
@@ -61,19 +61,19 @@ HWS_API cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cu
     CUdevice handle;
     HWS_TRY(hws_device_get(device, &handle));
     HWS_ENTER_CONTEXT();
-    return hws_result(cuKernelSetAttribute((CUfunction_attribute)attr, value, kernel, handle));
+    return hws_result(cuKernelSetAttribute((CUfunction_attribute) attr, value, kernel, handle));
 }
 
 HWS_API cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig) {
     CUkernel kernel;
     CUdevice device;
     HWS_TRY(hws_function_find(func, &kernel, &device));
-    return hws_result(cuKernelSetCacheConfig(kernel, (CUfunc_cache)cacheConfig, device));
+    return hws_result(cuKernelSetCacheConfig(kernel, (CUfunc_cache) cacheConfig, device));
 }
 
 HWS_API cudaError_t cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config) {
     CUkernel kernel;
-    (void)config; /* No effect since the devices of 2016, as CUDA documents; the function must exist. */
+    (void) config; /* No effect since the devices of 2016, as CUDA documents; the function must exist. */
     HWS_TRY(hws_function_find(func, &kernel, NULL));
     return cudaSuccess;
 }
@@ -85,8 +85,7 @@ HWS_API cudaError_t cudaFuncGetName(const char **name, const void *func) {
     return hws_result(cuKernelGetName(name, kernel));
 }
 
-HWS_API cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramIndex, size_t *paramOffset,
-                                         size_t *paramSize) {
+HWS_API cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramIndex, size_t *paramOffset, size_t *paramSize) {
     CUkernel kernel;
     HWS_REQUIRE(paramOffset != NULL);
     HWS_TRY(hws_function_find(func, &kernel, NULL));

@@ -48,7 +48,7 @@ HWS_API cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNod
     HWS_REQUIRE(pType != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuGraphNodeGetType(node, &type)));
-    *pType = (enum cudaGraphNodeType)type;
+    *pType = (enum cudaGraphNodeType) type;
     return cudaSuccess;
 }
 
@@ -72,7 +72,7 @@ HWS_API cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
 HWS_EDGES(cudaGraphGetEdges)(HWS_EDGES_PARAMS) {
     HWS_REQUIRE(numEdges != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuGraphGetEdges_v2(graph, from, to, (CUgraphEdgeData *)edgeData, numEdges));
+    return hws_result(cuGraphGetEdges_v2(graph, from, to, (CUgraphEdgeData *) edgeData, numEdges));
 }
 #undef HWS_EDGES_PARAMS
 
@@ -81,8 +81,8 @@ HWS_EDGES(cudaGraphGetEdges)(HWS_EDGES_PARAMS) {
 HWS_EDGES(cudaGraphNodeGetDependencies)(HWS_EDGES_PARAMS) {
     HWS_REQUIRE(pNumDependencies != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuGraphNodeGetDependencies_v2(node, pDependencies, (CUgraphEdgeData *)edgeData,
-                                                    pNumDependencies));
+    return hws_result(
+        cuGraphNodeGetDependencies_v2(node, pDependencies, (CUgraphEdgeData *) edgeData, pNumDependencies));
 }
 #undef HWS_EDGES_PARAMS
 
@@ -91,8 +91,8 @@ HWS_EDGES(cudaGraphNodeGetDependencies)(HWS_EDGES_PARAMS) {
 HWS_EDGES(cudaGraphNodeGetDependentNodes)(HWS_EDGES_PARAMS) {
     HWS_REQUIRE(pNumDependentNodes != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuGraphNodeGetDependentNodes_v2(node, pDependentNodes, (CUgraphEdgeData *)edgeData,
-                                                      pNumDependentNodes));
+    return hws_result(
+        cuGraphNodeGetDependentNodes_v2(node, pDependentNodes, (CUgraphEdgeData *) edgeData, pNumDependentNodes));
 }
 #undef HWS_EDGES_PARAMS
 
@@ -101,22 +101,20 @@ HWS_EDGES(cudaGraphNodeGetDependentNodes)(HWS_EDGES_PARAMS) {
         size_t numDependencies
 HWS_EDGES(cudaGraphAddDependencies)(HWS_EDGES_PARAMS) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuGraphAddDependencies_v2(graph, from, to, (const CUgraphEdgeData *)edgeData,
-                                                numDependencies));
+    return hws_result(cuGraphAddDependencies_v2(graph, from, to, (const CUgraphEdgeData *) edgeData, numDependencies));
 }
 
 HWS_EDGES(cudaGraphRemoveDependencies)(HWS_EDGES_PARAMS) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuGraphRemoveDependencies_v2(graph, from, to, (const CUgraphEdgeData *)edgeData,
-                                                   numDependencies));
+    return hws_result(
+        cuGraphRemoveDependencies_v2(graph, from, to, (const CUgraphEdgeData *) edgeData, numDependencies));
 }
 #undef HWS_EDGES_PARAMS
 
 #if HWS_CUDART_MAJOR < 13
 
 cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *numEdges);
-HWS_API cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
-                                      size_t *numEdges) {
+HWS_API cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *numEdges) {
     return cudaGraphGetEdges_v2(graph, from, to, NULL, numEdges);
 }
 
@@ -136,8 +134,8 @@ HWS_API cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGra
 
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
                                      size_t numDependencies);
-HWS_API cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-                                             const cudaGraphNode_t *to, size_t numDependencies) {
+HWS_API cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                                             size_t numDependencies) {
     return cudaGraphAddDependencies_v2(graph, from, to, NULL, numDependencies);
 }
 
@@ -194,7 +192,7 @@ HWS_API cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMem
     HWS_REQUIRE(value != NULL);
     HWS_TRY(hws_device_get(device, &handle));
     HWS_ENTER_CONTEXT();
-    return hws_result(cuDeviceGetGraphMemAttribute(handle, (CUgraphMem_attribute)attr, value));
+    return hws_result(cuDeviceGetGraphMemAttribute(handle, (CUgraphMem_attribute) attr, value));
 }
 
 HWS_API cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void *value) {
@@ -202,5 +200,5 @@ HWS_API cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMem
     HWS_REQUIRE(value != NULL);
     HWS_TRY(hws_device_get(device, &handle));
     HWS_ENTER_CONTEXT();
-    return hws_result(cuDeviceSetGraphMemAttribute(handle, (CUgraphMem_attribute)attr, value));
+    return hws_result(cuDeviceSetGraphMemAttribute(handle, (CUgraphMem_attribute) attr, value));
 }

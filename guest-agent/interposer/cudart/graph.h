@@ -12,7 +12,7 @@
 /* The context of a node: the calling thread's, which exists after HWS_ENTER_CONTEXT. */
 static inline CUcontext hws_graph_context(void) {
     CUcontext context = NULL;
-    (void)cuCtxGetCurrent(&context);
+    (void) cuCtxGetCurrent(&context);
     return context;
 }
 

@@ -17,12 +17,12 @@ static void hws_graph_ends(CUDA_MEMCPY3D *driver, void *dst, const void *src, en
     if (driver->srcMemoryType == CU_MEMORYTYPE_HOST) {
         driver->srcHost = src;
     } else {
-        driver->srcDevice = (CUdeviceptr)(uintptr_t)src;
+        driver->srcDevice = (CUdeviceptr) (uintptr_t) src;
     }
     if (driver->dstMemoryType == CU_MEMORYTYPE_HOST) {
         driver->dstHost = dst;
     } else {
-        driver->dstDevice = (CUdeviceptr)(uintptr_t)dst;
+        driver->dstDevice = (CUdeviceptr) (uintptr_t) dst;
     }
 }
 
@@ -33,16 +33,16 @@ cudaError_t hws_graph_copy(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D
 
 /* A position in the Runtime API's units: elements of the participating array, else bytes. */
 static struct cudaPos hws_graph_pos(size_t x, size_t y, size_t z, size_t element) {
-    return (struct cudaPos){x / element, y, z};
+    return (struct cudaPos) {x / element, y, z};
 }
 
 static struct cudaPitchedPtr hws_graph_pitched(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch,
                                                size_t width, size_t rows) {
     if (type == CU_MEMORYTYPE_ARRAY) {
-        return (struct cudaPitchedPtr){NULL, 0, 0, 0};
+        return (struct cudaPitchedPtr) {NULL, 0, 0, 0};
     }
-    void *pointer = type == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)host : (void *)(uintptr_t)device;
-    return (struct cudaPitchedPtr){pointer, pitch, width, rows};
+    void *pointer = type == CU_MEMORYTYPE_HOST ? (void *) (uintptr_t) host : (void *) (uintptr_t) device;
+    return (struct cudaPitchedPtr) {pointer, pitch, width, rows};
 }
 
 cudaError_t hws_graph_copy_back(const CUDA_MEMCPY3D *driver, struct cudaMemcpy3DParms *params) {
@@ -51,36 +51,34 @@ cudaError_t hws_graph_copy_back(const CUDA_MEMCPY3D *driver, struct cudaMemcpy3D
     size_t element = 1;
     memset(params, 0, sizeof *params);
     if (src == CU_MEMORYTYPE_ARRAY) {
-        params->srcArray = (cudaArray_t)driver->srcArray;
+        params->srcArray = (cudaArray_t) driver->srcArray;
     }
     if (dst == CU_MEMORYTYPE_ARRAY) {
-        params->dstArray = (cudaArray_t)driver->dstArray;
+        params->dstArray = (cudaArray_t) driver->dstArray;
     }
     if (params->srcArray != NULL || params->dstArray != NULL) {
-        cudaError_t error = hws_array_element(params->srcArray != NULL ? params->srcArray : params->dstArray,
-                                              &element);
+        cudaError_t error = hws_array_element(params->srcArray != NULL ? params->srcArray : params->dstArray, &element);
         if (error != cudaSuccess) {
             return error;
         }
     }
-    params->srcPtr = hws_graph_pitched(src, driver->srcHost, driver->srcDevice, driver->srcPitch,
-                                       driver->WidthInBytes, driver->srcHeight);
+    params->srcPtr = hws_graph_pitched(src, driver->srcHost, driver->srcDevice, driver->srcPitch, driver->WidthInBytes,
+                                       driver->srcHeight);
     params->srcPos = hws_graph_pos(driver->srcXInBytes, driver->srcY, driver->srcZ, element);
-    params->dstPtr = hws_graph_pitched(dst, driver->dstHost, driver->dstDevice, driver->dstPitch,
-                                       driver->WidthInBytes, driver->dstHeight);
+    params->dstPtr = hws_graph_pitched(dst, driver->dstHost, driver->dstDevice, driver->dstPitch, driver->WidthInBytes,
+                                       driver->dstHeight);
     params->dstPos = hws_graph_pos(driver->dstXInBytes, driver->dstY, driver->dstZ, element);
-    params->extent = (struct cudaExtent){driver->WidthInBytes / element, driver->Height, driver->Depth};
+    params->extent = (struct cudaExtent) {driver->WidthInBytes / element, driver->Height, driver->Depth};
     params->kind = src == CU_MEMORYTYPE_UNIFIED || dst == CU_MEMORYTYPE_UNIFIED ? cudaMemcpyDefault
-                   : src == CU_MEMORYTYPE_HOST
-                       ? (dst == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
-                       : (dst == CU_MEMORYTYPE_HOST ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice);
+        : src == CU_MEMORYTYPE_HOST ? (dst == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
+                                    : (dst == CU_MEMORYTYPE_HOST ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice);
     return cudaSuccess;
 }
 
 static cudaError_t hws_graph_copy_1d(CUDA_MEMCPY3D *driver, void *dst, const void *src, size_t count,
                                      enum cudaMemcpyKind kind) {
     memset(driver, 0, sizeof *driver);
-    if ((unsigned int)kind > cudaMemcpyDefault) {
+    if ((unsigned int) kind > cudaMemcpyDefault) {
         return cudaErrorInvalidMemcpyDirection;
     }
     if (count == 0 || dst == NULL || src == NULL) {
@@ -113,9 +111,9 @@ static cudaError_t hws_graph_copy_symbol(CUDA_MEMCPY3D *driver, const void *symb
     if (offset > bytes || count > bytes - offset) {
         return cudaErrorInvalidValue;
     }
-    void *place = (void *)(uintptr_t)(address + offset);
+    void *place = (void *) (uintptr_t) (address + offset);
     return toSymbol ? hws_graph_copy_1d(driver, place, other, count, kind)
-                    : hws_graph_copy_1d(driver, (void *)(uintptr_t)other, place, count, kind);
+                    : hws_graph_copy_1d(driver, (void *) (uintptr_t) other, place, count, kind);
 }
 
 /*

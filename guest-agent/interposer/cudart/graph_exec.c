@@ -21,11 +21,11 @@ static cudaError_t hws_instantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t grap
     CUDA_GRAPH_INSTANTIATE_PARAMS params;
     memset(&params, 0, sizeof params);
     params.flags = instantiateParams->flags;
-    params.hUploadStream = perThread ? hws_stream_ptsz(instantiateParams->uploadStream)
-                                     : instantiateParams->uploadStream;
+    params.hUploadStream =
+        perThread ? hws_stream_ptsz(instantiateParams->uploadStream) : instantiateParams->uploadStream;
     CUresult result = cuGraphInstantiateWithParams(pGraphExec, graph, &params);
     instantiateParams->errNode_out = params.hErrNode_out;
-    instantiateParams->result_out = (cudaGraphInstantiateResult)params.result_out;
+    instantiateParams->result_out = (cudaGraphInstantiateResult) params.result_out;
     return hws_result(result);
 }
 
@@ -71,11 +71,10 @@ HWS_API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t 
                                         cudaGraphExecUpdateResultInfo *resultInfo) {
     HWS_REQUIRE(resultInfo != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuGraphExecUpdate_v2(hGraphExec, hGraph, (CUgraphExecUpdateResultInfo *)resultInfo));
+    return hws_result(cuGraphExecUpdate_v2(hGraphExec, hGraph, (CUgraphExecUpdateResultInfo *) resultInfo));
 }
 
-HWS_API cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
-                                            unsigned int isEnabled) {
+HWS_API cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int isEnabled) {
     HWS_ENTER_CONTEXT();
     return hws_result(cuGraphNodeSetEnabled(hGraphExec, hNode, isEnabled));
 }
@@ -100,7 +99,7 @@ HWS_API cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec,
                                                      const struct cudaMemsetParams *pNodeParams) {
     HWS_REQUIRE(pNodeParams != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuGraphExecMemsetNodeSetParams(hGraphExec, node, (const CUDA_MEMSET_NODE_PARAMS *)pNodeParams,
+    return hws_result(cuGraphExecMemsetNodeSetParams(hGraphExec, node, (const CUDA_MEMSET_NODE_PARAMS *) pNodeParams,
                                                      hws_graph_context()));
 }
 
@@ -108,7 +107,7 @@ HWS_API cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec, c
                                                    const struct cudaHostNodeParams *pNodeParams) {
     HWS_REQUIRE(pNodeParams != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuGraphExecHostNodeSetParams(hGraphExec, node, (const CUDA_HOST_NODE_PARAMS *)pNodeParams));
+    return hws_result(cuGraphExecHostNodeSetParams(hGraphExec, node, (const CUDA_HOST_NODE_PARAMS *) pNodeParams));
 }
 
 HWS_API cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,

@@ -10,7 +10,7 @@ HWS_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr
     HWS_REQUIRE(handle != NULL);
     HWS_ENTER_CONTEXT();
     CUipcMemHandle name;
-    HWS_TRY(hws_error_from_driver(cuIpcGetMemHandle(&name, (CUdeviceptr)(uintptr_t)devPtr)));
+    HWS_TRY(hws_error_from_driver(cuIpcGetMemHandle(&name, (CUdeviceptr) (uintptr_t) devPtr)));
     memcpy(handle, &name, sizeof name);
     return cudaSuccess;
 }
@@ -22,13 +22,13 @@ HWS_API cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handl
     CUdeviceptr address;
     memcpy(&name, &handle, sizeof name);
     HWS_TRY(hws_error_from_driver(cuIpcOpenMemHandle_v2(&address, name, flags)));
-    *devPtr = (void *)(uintptr_t)address;
+    *devPtr = (void *) (uintptr_t) address;
     return cudaSuccess;
 }
 
 HWS_API cudaError_t cudaIpcCloseMemHandle(void *devPtr) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuIpcCloseMemHandle((CUdeviceptr)(uintptr_t)devPtr));
+    return hws_result(cuIpcCloseMemHandle((CUdeviceptr) (uintptr_t) devPtr));
 }
 
 HWS_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {

@@ -26,10 +26,10 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
 HWS_API unsigned int __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem,
                                                  struct CUstream_st *stream) {
     if (callConfig.depth == HWS_MAX_CONFIG_DEPTH) {
-        (void)hws_error_record(cudaErrorMissingConfiguration);
+        (void) hws_error_record(cudaErrorMissingConfiguration);
         return 1;
     }
-    callConfig.stack[callConfig.depth++] = (hws_call_config_t){gridDim, blockDim, sharedMem, stream};
+    callConfig.stack[callConfig.depth++] = (hws_call_config_t) {gridDim, blockDim, sharedMem, stream};
     return 0;
 }
 
@@ -41,7 +41,7 @@ HWS_API cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, si
     *gridDim = config->gridDim;
     *blockDim = config->blockDim;
     *sharedMem = config->sharedMem;
-    *(cudaStream_t *)stream = config->stream;
+    *(cudaStream_t *) stream = config->stream;
     return cudaSuccess;
 }
 
@@ -50,21 +50,21 @@ HWS_API cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, si
 /* Whether the device accepts such a grid and block at all, for any kernel. */
 static bool hws_launch_shape_fits(dim3 gridDim, dim3 blockDim) {
     const unsigned int asked[] = {blockDim.x, blockDim.y, blockDim.z, gridDim.x, gridDim.y, gridDim.z};
-    uint64_t threads = (uint64_t)blockDim.x * blockDim.y;
+    uint64_t threads = (uint64_t) blockDim.x * blockDim.y;
     CUdevice device;
     int limit = 0;
     if (cuCtxGetDevice(&device) != CUDA_SUCCESS) {
         return true;
     }
     for (int i = 0; i < 6; i++) {
-        CUdevice_attribute attribute = (CUdevice_attribute)(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+        CUdevice_attribute attribute = (CUdevice_attribute) (CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
         if (cuDeviceGetAttribute(&limit, attribute, device) == CUDA_SUCCESS
-            && (asked[i] == 0 || asked[i] > (unsigned int)limit)) {
+            && (asked[i] == 0 || asked[i] > (unsigned int) limit)) {
             return false;
         }
     }
     return cuDeviceGetAttribute(&limit, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device) != CUDA_SUCCESS
-           || threads * blockDim.z <= (uint64_t)limit;
+        || threads * blockDim.z <= (uint64_t) limit;
 }
 
 static cudaError_t hws_launch_result(CUresult result, dim3 gridDim, dim3 blockDim) {
@@ -79,7 +79,7 @@ static cudaError_t hws_launch_result(CUresult result, dim3 gridDim, dim3 blockDi
 
 /* CUDA 13 returns the driver's error, also for a grid or block that the device does not accept. */
 static cudaError_t hws_launch_result(CUresult result, dim3 gridDim, dim3 blockDim) {
-    (void)gridDim, (void)blockDim;
+    (void) gridDim, (void) blockDim;
     return hws_result(result);
 }
 
@@ -90,8 +90,8 @@ static cudaError_t hws_launch(CUkernel kernel, dim3 gridDim, dim3 blockDim, void
     if (sharedMem > UINT32_MAX) {
         return hws_error_record(cudaErrorInvalidValue);
     }
-    CUresult result = cuLaunchKernel((CUfunction)kernel, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y,
-                                     blockDim.z, (unsigned int)sharedMem, stream, args, NULL);
+    CUresult result = cuLaunchKernel((CUfunction) kernel, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y,
+                                     blockDim.z, (unsigned int) sharedMem, stream, args, NULL);
     return hws_launch_result(result, gridDim, blockDim);
 }
 
@@ -104,12 +104,12 @@ HWS_API cudaError_t __cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFu
     HWS_REQUIRE(kernelPtr != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_kernel_resolve(entryFuncAddr, &kernel));
-    *kernelPtr = (cudaKernel_t)(uintptr_t)entryFuncAddr;
+    *kernelPtr = (cudaKernel_t) (uintptr_t) entryFuncAddr;
     return cudaSuccess;
 }
 
-HWS_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args,
-                                       size_t sharedMem, cudaStream_t stream) {
+HWS_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
+                                       cudaStream_t stream) {
     CUkernel found;
     if (kernel == NULL) {
         /* __cudaGetKernel failed and recorded its error when the program first came here. */
@@ -142,8 +142,8 @@ HWS_API cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, 
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_kernel_find(func, &kernel));
     HWS_REQUIRE(sharedMem <= UINT32_MAX);
-    CUresult result = cuLaunchCooperativeKernel((CUfunction)kernel, gridDim.x, gridDim.y, gridDim.z, blockDim.x,
-                                                blockDim.y, blockDim.z, (unsigned int)sharedMem, stream, args);
+    CUresult result = cuLaunchCooperativeKernel((CUfunction) kernel, gridDim.x, gridDim.y, gridDim.z, blockDim.x,
+                                                blockDim.y, blockDim.z, (unsigned int) sharedMem, stream, args);
     return hws_launch_result(result, gridDim, blockDim);
 }
 
@@ -164,13 +164,13 @@ static cudaError_t hws_launch_config(const cudaLaunchConfig_t *config, const voi
         .blockDimX = config->blockDim.x,
         .blockDimY = config->blockDim.y,
         .blockDimZ = config->blockDim.z,
-        .sharedMemBytes = (unsigned int)config->dynamicSmemBytes,
+        .sharedMemBytes = (unsigned int) config->dynamicSmemBytes,
         .hStream = stream,
         /* The attributes are the driver's, bit for bit; tests/layout.c compares them. */
-        .attrs = (CUlaunchAttribute *)config->attrs,
+        .attrs = (CUlaunchAttribute *) config->attrs,
         .numAttrs = config->numAttrs,
     };
-    CUresult result = cuLaunchKernelEx(&launch, (CUfunction)kernel, args, NULL);
+    CUresult result = cuLaunchKernelEx(&launch, (CUfunction) kernel, args, NULL);
     return hws_launch_result(result, config->gridDim, config->blockDim);
 }
 

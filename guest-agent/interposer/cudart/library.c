@@ -9,8 +9,8 @@ HWS_API cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code
                                         unsigned int numLibraryOptions) {
     HWS_REQUIRE(library != NULL && code != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuLibraryLoadData(library, code, (CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
-                                        (CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
+    return hws_result(cuLibraryLoadData(library, code, (CUjit_option *) jitOptions, jitOptionsValues, numJitOptions,
+                                        (CUlibraryOption *) libraryOptions, libraryOptionValues, numLibraryOptions));
 }
 
 HWS_API cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName,
@@ -19,8 +19,8 @@ HWS_API cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *
                                             void **libraryOptionValues, unsigned int numLibraryOptions) {
     HWS_REQUIRE(library != NULL && fileName != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuLibraryLoadFromFile(library, fileName, (CUjit_option *)jitOptions, jitOptionsValues,
-                                            numJitOptions, (CUlibraryOption *)libraryOptions, libraryOptionValues,
+    return hws_result(cuLibraryLoadFromFile(library, fileName, (CUjit_option *) jitOptions, jitOptionsValues,
+                                            numJitOptions, (CUlibraryOption *) libraryOptions, libraryOptionValues,
                                             numLibraryOptions));
 }
 
@@ -48,7 +48,7 @@ HWS_API cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuLibraryGetGlobal(&address, &size, library, name)));
     if (dptr != NULL) {
-        *dptr = (void *)(uintptr_t)address;
+        *dptr = (void *) (uintptr_t) address;
     }
     if (bytes != NULL) {
         *bytes = size;
@@ -63,7 +63,7 @@ HWS_API cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrar
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuLibraryGetManaged(&address, &size, library, name)));
     if (dptr != NULL) {
-        *dptr = (void *)(uintptr_t)address;
+        *dptr = (void *) (uintptr_t) address;
     }
     if (bytes != NULL) {
         *bytes = size;

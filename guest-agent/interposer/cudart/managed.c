@@ -1,21 +1,20 @@
 /* Hints for managed memory. CUDA 13 made the location a struct; CUDA 12 has both forms. */
 #include "runtime.h"
 
-#define HWS_MEM_PREFETCH (const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, \
-                          cudaStream_t stream)
+#define HWS_MEM_PREFETCH                                                                                               \
+    (const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 
 static cudaError_t hws_mem_prefetch HWS_MEM_PREFETCH {
     HWS_ENTER_CONTEXT();
-    CUmemLocation driverLocation = {.type = (CUmemLocationType)location.type, .id = location.id};
-    return hws_result(
-        cuMemPrefetchAsync_v2((CUdeviceptr)(uintptr_t)devPtr, count, driverLocation, flags, stream));
+    CUmemLocation driverLocation = {.type = (CUmemLocationType) location.type, .id = location.id};
+    return hws_result(cuMemPrefetchAsync_v2((CUdeviceptr) (uintptr_t) devPtr, count, driverLocation, flags, stream));
 }
 
 static cudaError_t hws_mem_advise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice,
                                   struct cudaMemLocation location) {
     HWS_ENTER_CONTEXT();
-    CUmemLocation driverLocation = {.type = (CUmemLocationType)location.type, .id = location.id};
-    return hws_result(cuMemAdvise_v2((CUdeviceptr)(uintptr_t)devPtr, count, (CUmem_advise)advice, driverLocation));
+    CUmemLocation driverLocation = {.type = (CUmemLocationType) location.type, .id = location.id};
+    return hws_result(cuMemAdvise_v2((CUdeviceptr) (uintptr_t) devPtr, count, (CUmem_advise) advice, driverLocation));
 }
 
 #if HWS_CUDART_MAJOR >= 13
@@ -34,8 +33,8 @@ HWS_API cudaError_t cudaMemAdvise(const void *devPtr, size_t count, enum cudaMem
 
 /* CUDA 12: a device ordinal; cudaCpuDeviceId means the host. */
 static struct cudaMemLocation hws_mem_location(int device) {
-    return device == cudaCpuDeviceId ? (struct cudaMemLocation){cudaMemLocationTypeHost, 0}
-                                     : (struct cudaMemLocation){cudaMemLocationTypeDevice, device};
+    return device == cudaCpuDeviceId ? (struct cudaMemLocation) {cudaMemLocationTypeHost, 0}
+                                     : (struct cudaMemLocation) {cudaMemLocationTypeDevice, device};
 }
 
 HWS_API cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
@@ -68,13 +67,13 @@ HWS_API cudaError_t cudaMemAdvise_v2(const void *devPtr, size_t count, enum cuda
 HWS_API cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize, enum cudaMemRangeAttribute attribute,
                                              const void *devPtr, size_t count) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMemRangeGetAttribute(data, dataSize, (CUmem_range_attribute)attribute,
-                                             (CUdeviceptr)(uintptr_t)devPtr, count));
+    return hws_result(cuMemRangeGetAttribute(data, dataSize, (CUmem_range_attribute) attribute,
+                                             (CUdeviceptr) (uintptr_t) devPtr, count));
 }
 
 HWS_API cudaError_t cudaMemRangeGetAttributes(void **data, size_t *dataSizes, enum cudaMemRangeAttribute *attributes,
                                               size_t numAttributes, const void *devPtr, size_t count) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMemRangeGetAttributes(data, dataSizes, (CUmem_range_attribute *)attributes, numAttributes,
-                                              (CUdeviceptr)(uintptr_t)devPtr, count));
+    return hws_result(cuMemRangeGetAttributes(data, dataSizes, (CUmem_range_attribute *) attributes, numAttributes,
+                                              (CUdeviceptr) (uintptr_t) devPtr, count));
 }

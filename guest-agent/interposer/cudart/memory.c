@@ -10,7 +10,7 @@ HWS_API cudaError_t cudaMalloc(void **devPtr, size_t size) {
     if (size > 0) {
         HWS_TRY(hws_error_from_driver(cuMemAlloc_v2(&address, size)));
     }
-    *devPtr = (void *)(uintptr_t)address;
+    *devPtr = (void *) (uintptr_t) address;
     return cudaSuccess;
 }
 
@@ -23,7 +23,7 @@ HWS_API cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, 
         /* 4: the Runtime API does not give the size of an element, and this pitch suits all sizes. */
         HWS_TRY(hws_error_from_driver(cuMemAllocPitch_v2(&address, &rowBytes, width, height, 4)));
     }
-    *devPtr = (void *)(uintptr_t)address;
+    *devPtr = (void *) (uintptr_t) address;
     *pitch = rowBytes;
     return cudaSuccess;
 }
@@ -47,7 +47,7 @@ HWS_API cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int f
     if (size > 0) {
         HWS_TRY(hws_error_from_driver(cuMemAllocManaged(&address, size, flags)));
     }
-    *devPtr = (void *)(uintptr_t)address;
+    *devPtr = (void *) (uintptr_t) address;
     return cudaSuccess;
 }
 
@@ -56,7 +56,7 @@ HWS_API cudaError_t cudaFree(void *devPtr) {
     if (devPtr == NULL) {
         return cudaSuccess;
     }
-    return hws_result(cuMemFree_v2((CUdeviceptr)(uintptr_t)devPtr));
+    return hws_result(cuMemFree_v2((CUdeviceptr) (uintptr_t) devPtr));
 }
 
 HWS_API cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags) {
@@ -99,7 +99,7 @@ HWS_API cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost, unsign
     HWS_ENTER_CONTEXT();
     CUdeviceptr address;
     HWS_TRY(hws_error_from_driver(cuMemHostGetDevicePointer_v2(&address, pHost, 0)));
-    *pDevice = (void *)(uintptr_t)address;
+    *pDevice = (void *) (uintptr_t) address;
     return cudaSuccess;
 }
 
@@ -127,7 +127,7 @@ HWS_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attri
                                     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
                                     CU_POINTER_ATTRIBUTE_HOST_POINTER};
     void *values[] = {&memoryType, &managed, &ordinal, &devicePointer, &hostPointer};
-    HWS_TRY(hws_error_from_driver(cuPointerGetAttributes(5, wanted, values, (CUdeviceptr)(uintptr_t)ptr)));
+    HWS_TRY(hws_error_from_driver(cuPointerGetAttributes(5, wanted, values, (CUdeviceptr) (uintptr_t) ptr)));
     memset(attributes, 0, sizeof *attributes);
     if (managed != 0) {
         attributes->type = cudaMemoryTypeManaged;
@@ -140,10 +140,10 @@ HWS_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attri
         attributes->type = cudaMemoryTypeUnregistered;
         ordinal = cudaInvalidDeviceId;
         devicePointer = 0;
-        hostPointer = (void *)(uintptr_t)ptr;
+        hostPointer = (void *) (uintptr_t) ptr;
     }
     attributes->device = ordinal;
-    attributes->devicePointer = (void *)(uintptr_t)devicePointer;
+    attributes->devicePointer = (void *) (uintptr_t) devicePointer;
     attributes->hostPointer = hostPointer;
     return cudaSuccess;
 }

@@ -3,16 +3,16 @@
 
 static CUresult hws_fill_1d(CUdeviceptr dst, unsigned char value, size_t count, hws_copy_mode_t mode,
                             cudaStream_t stream) {
-    return mode == HWS_COPY_ASYNC              ? cuMemsetD8Async(dst, value, count, stream)
-           : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemsetD8_v2_ptds(dst, value, count)
-                                               : cuMemsetD8_v2(dst, value, count);
+    return mode == HWS_COPY_ASYNC          ? cuMemsetD8Async(dst, value, count, stream)
+        : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemsetD8_v2_ptds(dst, value, count)
+                                           : cuMemsetD8_v2(dst, value, count);
 }
 
 static CUresult hws_fill_2d(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_t height,
                             hws_copy_mode_t mode, cudaStream_t stream) {
-    return mode == HWS_COPY_ASYNC              ? cuMemsetD2D8Async(dst, pitch, value, width, height, stream)
-           : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemsetD2D8_v2_ptds(dst, pitch, value, width, height)
-                                               : cuMemsetD2D8_v2(dst, pitch, value, width, height);
+    return mode == HWS_COPY_ASYNC          ? cuMemsetD2D8Async(dst, pitch, value, width, height, stream)
+        : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemsetD2D8_v2_ptds(dst, pitch, value, width, height)
+                                           : cuMemsetD2D8_v2(dst, pitch, value, width, height);
 }
 
 static cudaError_t hws_memset(void *devPtr, int value, size_t count, hws_copy_mode_t mode, cudaStream_t stream) {
@@ -20,7 +20,7 @@ static cudaError_t hws_memset(void *devPtr, int value, size_t count, hws_copy_mo
     if (count == 0) {
         return cudaSuccess;
     }
-    return hws_result(hws_fill_1d((CUdeviceptr)(uintptr_t)devPtr, (unsigned char)value, count, mode, stream));
+    return hws_result(hws_fill_1d((CUdeviceptr) (uintptr_t) devPtr, (unsigned char) value, count, mode, stream));
 }
 
 static cudaError_t hws_memset_2d(void *devPtr, size_t pitch, int value, size_t width, size_t height,
@@ -33,7 +33,7 @@ static cudaError_t hws_memset_2d(void *devPtr, size_t pitch, int value, size_t w
         return hws_error_record(cudaErrorInvalidValue);
     }
     return hws_result(
-        hws_fill_2d((CUdeviceptr)(uintptr_t)devPtr, pitch, (unsigned char)value, width, height, mode, stream));
+        hws_fill_2d((CUdeviceptr) (uintptr_t) devPtr, pitch, (unsigned char) value, width, height, mode, stream));
 }
 
 static cudaError_t hws_memset_3d(struct cudaPitchedPtr pitched, int value, struct cudaExtent extent,
@@ -45,15 +45,15 @@ static cudaError_t hws_memset_3d(struct cudaPitchedPtr pitched, int value, struc
     if (extent.width > pitched.pitch || (extent.depth > 1 && extent.height > pitched.ysize)) {
         return hws_error_record(cudaErrorInvalidValue);
     }
-    CUdeviceptr address = (CUdeviceptr)(uintptr_t)pitched.ptr;
+    CUdeviceptr address = (CUdeviceptr) (uintptr_t) pitched.ptr;
     if (extent.depth == 1 || extent.height == pitched.ysize) {
         /* Slices follow each other without gaps, so one fill is enough. */
-        return hws_result(hws_fill_2d(address, pitched.pitch, (unsigned char)value, extent.width,
+        return hws_result(hws_fill_2d(address, pitched.pitch, (unsigned char) value, extent.width,
                                       extent.height * extent.depth, mode, stream));
     }
     for (size_t z = 0; z < extent.depth; z++) {
-        CUresult result = hws_fill_2d(address + z * pitched.pitch * pitched.ysize, pitched.pitch,
-                                      (unsigned char)value, extent.width, extent.height, mode, stream);
+        CUresult result = hws_fill_2d(address + z * pitched.pitch * pitched.ysize, pitched.pitch, (unsigned char) value,
+                                      extent.width, extent.height, mode, stream);
         if (result != CUDA_SUCCESS) {
             return hws_result(result);
         }

@@ -8,7 +8,7 @@ static cudaError_t hws_occupancy_find(const void *func, CUfunction *function) {
         error = hws_kernel_find(func, &kernel);
     }
     if (error == cudaSuccess) {
-        *function = (CUfunction)kernel; /* CUDA documents that a CUkernel may replace the current context's function */
+        *function = (CUfunction) kernel; /* CUDA documents that a CUkernel may replace the current context's function */
     }
     return error;
 }
@@ -31,8 +31,8 @@ HWS_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *
         cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, function, blockSize, dynamicSMemSize, flags));
 }
 
-HWS_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, const void *func,
-                                                              int numBlocks, int blockSize) {
+HWS_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, const void *func, int numBlocks,
+                                                              int blockSize) {
     CUfunction function;
     HWS_REQUIRE(dynamicSmemSize != NULL);
     HWS_TRY(hws_occupancy_find(func, &function));
@@ -41,16 +41,16 @@ HWS_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSme
 
 /* The driver's form of a launch configuration; attributes are passed on unchanged. */
 static CUlaunchConfig hws_occupancy_config(const cudaLaunchConfig_t *config) {
-    return (CUlaunchConfig){
+    return (CUlaunchConfig) {
         .gridDimX = config->gridDim.x,
         .gridDimY = config->gridDim.y,
         .gridDimZ = config->gridDim.z,
         .blockDimX = config->blockDim.x,
         .blockDimY = config->blockDim.y,
         .blockDimZ = config->blockDim.z,
-        .sharedMemBytes = (unsigned int)config->dynamicSmemBytes,
+        .sharedMemBytes = (unsigned int) config->dynamicSmemBytes,
         .hStream = config->stream,
-        .attrs = (CUlaunchAttribute *)config->attrs,
+        .attrs = (CUlaunchAttribute *) config->attrs,
         .numAttrs = config->numAttrs,
     };
 }

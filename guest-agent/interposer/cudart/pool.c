@@ -8,11 +8,10 @@ HWS_API cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hSt
     if (size > 0) {
         HWS_TRY(hws_error_from_driver(cuMemAllocAsync(&address, size, hStream)));
     }
-    *devPtr = (void *)(uintptr_t)address;
+    *devPtr = (void *) (uintptr_t) address;
     return cudaSuccess;
 }
-HWS_TWIN(cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t hStream),
-         (devPtr, size, hws_stream_ptsz(hStream)))
+HWS_TWIN(cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t hStream), (devPtr, size, hws_stream_ptsz(hStream)))
 
 HWS_API cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) {
     HWS_REQUIRE(ptr != NULL);
@@ -21,7 +20,7 @@ HWS_API cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool
     if (size > 0) {
         HWS_TRY(hws_error_from_driver(cuMemAllocFromPoolAsync(&address, size, memPool, stream)));
     }
-    *ptr = (void *)(uintptr_t)address;
+    *ptr = (void *) (uintptr_t) address;
     return cudaSuccess;
 }
 HWS_TWIN(cudaMallocFromPoolAsync, (void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream),
@@ -32,7 +31,7 @@ HWS_API cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream) {
     if (devPtr == NULL) {
         return cudaSuccess;
     }
-    return hws_result(cuMemFreeAsync((CUdeviceptr)(uintptr_t)devPtr, hStream));
+    return hws_result(cuMemFreeAsync((CUdeviceptr) (uintptr_t) devPtr, hStream));
 }
 HWS_TWIN(cudaFreeAsync, (void *devPtr, cudaStream_t hStream), (devPtr, hws_stream_ptsz(hStream)))
 
@@ -59,7 +58,7 @@ HWS_API cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) {
 HWS_API cudaError_t cudaMemPoolCreate(cudaMemPool_t *memPool, const struct cudaMemPoolProps *poolProps) {
     HWS_REQUIRE(memPool != NULL && poolProps != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMemPoolCreate(memPool, (const CUmemPoolProps *)poolProps));
+    return hws_result(cuMemPoolCreate(memPool, (const CUmemPoolProps *) poolProps));
 }
 
 HWS_API cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool) {
@@ -75,25 +74,25 @@ HWS_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKe
 HWS_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value) {
     HWS_REQUIRE(value != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMemPoolSetAttribute(memPool, (CUmemPool_attribute)attr, value));
+    return hws_result(cuMemPoolSetAttribute(memPool, (CUmemPool_attribute) attr, value));
 }
 
 HWS_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value) {
     HWS_REQUIRE(value != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMemPoolGetAttribute(memPool, (CUmemPool_attribute)attr, value));
+    return hws_result(cuMemPoolGetAttribute(memPool, (CUmemPool_attribute) attr, value));
 }
 
 HWS_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAccessDesc *descList,
                                          size_t count) {
     HWS_REQUIRE(descList != NULL || count == 0);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMemPoolSetAccess(memPool, (const CUmemAccessDesc *)descList, count));
+    return hws_result(cuMemPoolSetAccess(memPool, (const CUmemAccessDesc *) descList, count));
 }
 
 HWS_API cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t memPool,
                                          struct cudaMemLocation *location) {
     HWS_REQUIRE(flags != NULL && location != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuMemPoolGetAccess((CUmemAccess_flags *)flags, memPool, (CUmemLocation *)location));
+    return hws_result(cuMemPoolGetAccess((CUmemAccess_flags *) flags, memPool, (CUmemLocation *) location));
 }

@@ -13,7 +13,7 @@ typedef struct {
 } hws_property_t;
 
 #define HWS_PROP(field, attribute)                                                                                     \
-    {(attribute), offsetof(struct cudaDeviceProp, field), sizeof(((struct cudaDeviceProp *)0)->field)}
+    {(attribute), offsetof(struct cudaDeviceProp, field), sizeof(((struct cudaDeviceProp *) 0)->field)}
 #define HWS_MAXIMUM(field, name) HWS_PROP(field, CU_DEVICE_ATTRIBUTE_MAXIMUM_##name)
 
 static const hws_property_t properties[] = {
@@ -103,8 +103,7 @@ static const hws_property_t properties[] = {
     HWS_PROP(canUseHostPointerForRegisteredMem, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM),
     HWS_PROP(cooperativeLaunch, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH),
     HWS_PROP(sharedMemPerBlockOptin, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-    HWS_PROP(pageableMemoryAccessUsesHostPageTables,
-             CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES),
+    HWS_PROP(pageableMemoryAccessUsesHostPageTables, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES),
     HWS_PROP(directManagedMemAccessFromHost, CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST),
     HWS_PROP(maxBlocksPerMultiProcessor, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
     HWS_PROP(accessPolicyMaxWindowSize, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE),
@@ -158,17 +157,17 @@ static cudaError_t hws_properties_read(struct cudaDeviceProp *prop, CUdevice dev
     }
     for (size_t i = 0; error == cudaSuccess && i < sizeof properties / sizeof properties[0]; i++) {
         int value = 0;
-        CUresult result = cuDeviceGetAttribute(&value, (CUdevice_attribute)properties[i].attribute, device);
+        CUresult result = cuDeviceGetAttribute(&value, (CUdevice_attribute) properties[i].attribute, device);
         if (result == CUDA_ERROR_INVALID_VALUE) {
             value = 0; /* A driver older than the attribute does not have the feature. */
         } else {
             error = hws_error_from_driver(result);
         }
-        char *field = (char *)prop + properties[i].offset;
+        char *field = (char *) prop + properties[i].offset;
         if (properties[i].bytes == sizeof(size_t)) {
-            *(size_t *)field = (size_t)value;
+            *(size_t *) field = (size_t) value;
         } else {
-            *(int *)field = value;
+            *(int *) field = value;
         }
     }
     return error;

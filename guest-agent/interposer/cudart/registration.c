@@ -16,7 +16,7 @@ typedef struct hws_symbol hws_symbol_t;
 /* A registered fat binary; the program holds a pointer to it as a handle. Never freed: a late call may still use it. */
 typedef struct hws_image {
     const void *wrapper;
-    struct hws_image *next; /* of all images; guarded by registryLock */
+    struct hws_image *next;     /* of all images; guarded by registryLock */
     _Atomic(CUlibrary) library; /* NULL until the first use */
     atomic_bool gone;           /* unregistered */
     hws_symbol_t *symbols;      /* its registrations; guarded by registryLock */
@@ -71,11 +71,11 @@ HWS_API void **__cudaRegisterFatBinary(void *fatCubin) {
     image->next = images;
     images = image;
     pthread_mutex_unlock(&registryLock);
-    return (void **)image;
+    return (void **) image;
 }
 
 HWS_API void __cudaRegisterFatBinaryEnd(void **fatCubinHandle) {
-    (void)fatCubinHandle; /* the first use loads the image */
+    (void) fatCubinHandle; /* the first use loads the image */
 }
 
 static void hws_symbol_register(hws_image_t *image, hws_symbol_kind_t kind, const void *key, const char *name,
@@ -100,43 +100,42 @@ static void hws_symbol_register(hws_image_t *image, hws_symbol_kind_t kind, cons
     }
 }
 
-HWS_API void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun,
-                                    const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim,
-                                    dim3 *gDim, int *wSize) {
-    (void)deviceFun, (void)thread_limit, (void)tid, (void)bid, (void)bDim, (void)gDim, (void)wSize;
-    hws_symbol_register((hws_image_t *)fatCubinHandle, HWS_SYMBOL_KERNEL, hostFun, deviceName, NULL);
+HWS_API void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName,
+                                    int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) {
+    (void) deviceFun, (void) thread_limit, (void) tid, (void) bid, (void) bDim, (void) gDim, (void) wSize;
+    hws_symbol_register((hws_image_t *) fatCubinHandle, HWS_SYMBOL_KERNEL, hostFun, deviceName, NULL);
 }
 
 HWS_API void __cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *deviceAddress, const char *deviceName,
                                int ext, size_t size, int constant, int global) {
-    (void)deviceAddress, (void)ext, (void)size, (void)constant, (void)global;
-    hws_symbol_register((hws_image_t *)fatCubinHandle, HWS_SYMBOL_VARIABLE, hostVar, deviceName, NULL);
+    (void) deviceAddress, (void) ext, (void) size, (void) constant, (void) global;
+    hws_symbol_register((hws_image_t *) fatCubinHandle, HWS_SYMBOL_VARIABLE, hostVar, deviceName, NULL);
 }
 
 HWS_API void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress, char *deviceAddress,
                                       const char *deviceName, int ext, size_t size, int constant, int global) {
-    (void)deviceAddress, (void)ext, (void)size, (void)constant, (void)global;
-    hws_symbol_register((hws_image_t *)fatCubinHandle, HWS_SYMBOL_MANAGED, hostVarPtrAddress, deviceName,
+    (void) deviceAddress, (void) ext, (void) size, (void) constant, (void) global;
+    hws_symbol_register((hws_image_t *) fatCubinHandle, HWS_SYMBOL_MANAGED, hostVarPtrAddress, deviceName,
                         hostVarPtrAddress);
 }
 
 HWS_API void __cudaRegisterHostVar(void **fatCubinHandle, const char *deviceName, char *hostVar, size_t size) {
     /* Known deviation: the device would read the program's memory directly, which only unified memory offers. */
     static atomic_flag named = ATOMIC_FLAG_INIT;
-    (void)fatCubinHandle, (void)deviceName, (void)hostVar, (void)size;
-    (void)hws_error_unsupported("__cudaRegisterHostVar", &named);
+    (void) fatCubinHandle, (void) deviceName, (void) hostVar, (void) size;
+    (void) hws_error_unsupported("__cudaRegisterHostVar", &named);
 }
 
 HWS_API void __cudaRegisterUnifiedTable(void **fatCubinHandle, void *table) {
     /* Known deviation: unified function tables need a device that can jump into host code. */
     static atomic_flag named = ATOMIC_FLAG_INIT;
-    (void)fatCubinHandle, (void)table;
-    (void)hws_error_unsupported("__cudaRegisterUnifiedTable", &named);
+    (void) fatCubinHandle, (void) table;
+    (void) hws_error_unsupported("__cudaRegisterUnifiedTable", &named);
 }
 
 /* Only the unload of the image itself reaches the driver. At exit the driver may already be gone, which is no error. */
 HWS_API void __cudaUnregisterFatBinary(void **fatCubinHandle) {
-    hws_image_t *image = (hws_image_t *)fatCubinHandle;
+    hws_image_t *image = (hws_image_t *) fatCubinHandle;
     if (image == NULL) {
         return;
     }
@@ -151,7 +150,7 @@ HWS_API void __cudaUnregisterFatBinary(void **fatCubinHandle) {
     pthread_mutex_unlock(&registryLock);
     if (library != NULL) {
         hws_kernel_retract(library);
-        (void)cuLibraryUnload(library);
+        (void) cuLibraryUnload(library);
     }
 }
 
@@ -164,7 +163,7 @@ void hws_image_unload_all(void) {
         }
         if (library != NULL) {
             /* The reset that follows frees it anyway. */
-            (void)cuLibraryUnload(library);
+            (void) cuLibraryUnload(library);
         }
     }
     pthread_mutex_unlock(&registryLock);
@@ -193,7 +192,7 @@ static cudaError_t hws_image_load(hws_image_t *image, CUlibrary *library_p) {
 }
 
 HWS_API char __cudaInitModule(void **fatCubinHandle) {
-    hws_image_t *image = (hws_image_t *)fatCubinHandle;
+    hws_image_t *image = (hws_image_t *) fatCubinHandle;
     CUlibrary library = NULL;
     cudaError_t error = hws_context_enter();
     if (error == cudaSuccess) {
@@ -205,13 +204,13 @@ HWS_API char __cudaInitModule(void **fatCubinHandle) {
             size_t bytes = 0;
             error = hws_error_from_driver(cuLibraryGetManaged(&address, &bytes, library, symbol->name));
             if (error == cudaSuccess) {
-                *symbol->managedPointer = (void *)(uintptr_t)address;
+                *symbol->managedPointer = (void *) (uintptr_t) address;
             }
         }
     }
     if (error != cudaSuccess) {
         fprintf(stderr, "hawser: __managed__ variables are not available: %s\n", cudaGetErrorString(error));
-        (void)hws_error_record(error);
+        (void) hws_error_record(error);
     }
     return 1;
 }
@@ -272,8 +271,8 @@ cudaError_t hws_symbol_resolve(const void *key, CUdeviceptr *address, size_t *by
     pthread_mutex_lock(&registryLock);
     if (context == NULL || symbol->context != context || symbol->generation != generation) {
         CUresult result = symbol->kind == HWS_SYMBOL_MANAGED
-                              ? cuLibraryGetManaged(&symbol->address, &symbol->bytes, library, symbol->name)
-                              : cuLibraryGetGlobal(&symbol->address, &symbol->bytes, library, symbol->name);
+            ? cuLibraryGetManaged(&symbol->address, &symbol->bytes, library, symbol->name)
+            : cuLibraryGetGlobal(&symbol->address, &symbol->bytes, library, symbol->name);
         symbol->context = result == CUDA_SUCCESS ? context : NULL;
         symbol->generation = generation;
         error = result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : hws_error_from_driver(result);

@@ -92,7 +92,7 @@ HWS_API cudaError_t cudaStreamGetAttribute(cudaStream_t hStream, cudaLaunchAttri
                                            cudaLaunchAttributeValue *value_out) {
     HWS_REQUIRE(value_out != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuStreamGetAttribute(hStream, (CUstreamAttrID)attr, (CUstreamAttrValue *)value_out));
+    return hws_result(cuStreamGetAttribute(hStream, (CUstreamAttrID) attr, (CUstreamAttrValue *) value_out));
 }
 HWS_TWIN(cudaStreamGetAttribute,
          (cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out),
@@ -102,7 +102,7 @@ HWS_API cudaError_t cudaStreamSetAttribute(cudaStream_t hStream, cudaLaunchAttri
                                            const cudaLaunchAttributeValue *value) {
     HWS_REQUIRE(value != NULL);
     HWS_ENTER_CONTEXT();
-    return hws_result(cuStreamSetAttribute(hStream, (CUstreamAttrID)attr, (const CUstreamAttrValue *)value));
+    return hws_result(cuStreamSetAttribute(hStream, (CUstreamAttrID) attr, (const CUstreamAttrValue *) value));
 }
 HWS_TWIN(cudaStreamSetAttribute,
          (cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value),
@@ -110,7 +110,7 @@ HWS_TWIN(cudaStreamSetAttribute,
 
 HWS_API cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) {
     HWS_ENTER_CONTEXT();
-    return hws_result(cuStreamAttachMemAsync(stream, (CUdeviceptr)(uintptr_t)devPtr, length, flags));
+    return hws_result(cuStreamAttachMemAsync(stream, (CUdeviceptr) (uintptr_t) devPtr, length, flags));
 }
 HWS_TWIN(cudaStreamAttachMemAsync, (cudaStream_t stream, void *devPtr, size_t length, unsigned int flags),
          (hws_stream_ptsz(stream), devPtr, length, flags))
@@ -133,8 +133,8 @@ typedef struct {
 
 /* Runs on the driver's thread: translates the status and calls the program's function. */
 static void hws_stream_callback_run(CUstream stream, CUresult status, void *userData) {
-    hws_stream_callback_t registered = *(hws_stream_callback_t *)userData;
-    (void)stream;
+    hws_stream_callback_t registered = *(hws_stream_callback_t *) userData;
+    (void) stream;
     free(userData);
     registered.callback(registered.stream, hws_error_from_driver(status), registered.userData);
 }
@@ -147,7 +147,7 @@ HWS_API cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallbac
     if (registered == NULL) {
         return hws_error_record(cudaErrorMemoryAllocation);
     }
-    *registered = (hws_stream_callback_t){callback, stream, userData};
+    *registered = (hws_stream_callback_t) {callback, stream, userData};
     CUresult result = cuStreamAddCallback(stream, hws_stream_callback_run, registered, 0);
     if (result != CUDA_SUCCESS) {
         free(registered);

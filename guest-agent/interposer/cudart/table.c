@@ -17,7 +17,7 @@ struct hws_table {
 
 static size_t hws_table_hash(const void *key) {
     /* Function addresses differ in the middle bits; the multiplier is 2^64 / golden ratio. */
-    return (size_t)(((uint64_t)(uintptr_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> 24);
+    return (size_t) (((uint64_t) (uintptr_t) key * UINT64_C(0x9E3779B97F4A7C15)) >> 24);
 }
 
 /* The key's slot, or the free slot for it. A table is never full. */
@@ -44,8 +44,8 @@ void *hws_table_find(hws_table_t *const volatile *table, const void *key) {
     }
     hws_slot_t *slot = hws_table_slot(current, key);
     return atomic_load_explicit(&slot->key, memory_order_relaxed) == NULL
-               ? NULL
-               : atomic_load_explicit(&slot->entry, memory_order_acquire);
+        ? NULL
+        : atomic_load_explicit(&slot->entry, memory_order_acquire);
 }
 
 static bool hws_table_grow(hws_table_t *volatile *table) {

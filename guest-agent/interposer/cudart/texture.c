@@ -6,7 +6,7 @@
 /* Translates a resource that is not an array; cudaErrorInvalidChannelDescriptor when the channels are invalid. */
 static cudaError_t hws_resource_to_driver(const struct cudaResourceDesc *from, CUDA_RESOURCE_DESC *to) {
     memset(to, 0, sizeof *to);
-    to->resType = (CUresourcetype)from->resType;
+    to->resType = (CUresourcetype) from->resType;
 #if HWS_CUDART_MAJOR >= 13
     to->flags = from->flags;
 #endif
@@ -15,22 +15,22 @@ static cudaError_t hws_resource_to_driver(const struct cudaResourceDesc *from, C
             to->res.array.hArray = hws_array_driver(from->res.array.array);
             return cudaSuccess;
         case cudaResourceTypeMipmappedArray:
-            to->res.mipmap.hMipmappedArray = (CUmipmappedArray)from->res.mipmap.mipmap;
+            to->res.mipmap.hMipmappedArray = (CUmipmappedArray) from->res.mipmap.mipmap;
             return cudaSuccess;
         case cudaResourceTypeLinear:
-            to->res.linear.devPtr = (CUdeviceptr)(uintptr_t)from->res.linear.devPtr;
+            to->res.linear.devPtr = (CUdeviceptr) (uintptr_t) from->res.linear.devPtr;
             to->res.linear.sizeInBytes = from->res.linear.sizeInBytes;
             return hws_array_format(&from->res.linear.desc, &to->res.linear.format, &to->res.linear.numChannels)
-                       ? cudaSuccess
-                       : cudaErrorInvalidChannelDescriptor;
+                ? cudaSuccess
+                : cudaErrorInvalidChannelDescriptor;
         case cudaResourceTypePitch2D:
-            to->res.pitch2D.devPtr = (CUdeviceptr)(uintptr_t)from->res.pitch2D.devPtr;
+            to->res.pitch2D.devPtr = (CUdeviceptr) (uintptr_t) from->res.pitch2D.devPtr;
             to->res.pitch2D.width = from->res.pitch2D.width;
             to->res.pitch2D.height = from->res.pitch2D.height;
             to->res.pitch2D.pitchInBytes = from->res.pitch2D.pitchInBytes;
             return hws_array_format(&from->res.pitch2D.desc, &to->res.pitch2D.format, &to->res.pitch2D.numChannels)
-                       ? cudaSuccess
-                       : cudaErrorInvalidChannelDescriptor;
+                ? cudaSuccess
+                : cudaErrorInvalidChannelDescriptor;
         default:
             return cudaErrorInvalidValue;
     }
@@ -38,21 +38,21 @@ static cudaError_t hws_resource_to_driver(const struct cudaResourceDesc *from, C
 
 static void hws_resource_from_driver(const CUDA_RESOURCE_DESC *from, struct cudaResourceDesc *to) {
     memset(to, 0, sizeof *to);
-    to->resType = (enum cudaResourceType)from->resType;
+    to->resType = (enum cudaResourceType) from->resType;
     switch (from->resType) {
         case CU_RESOURCE_TYPE_ARRAY:
-            to->res.array.array = (cudaArray_t)from->res.array.hArray;
+            to->res.array.array = (cudaArray_t) from->res.array.hArray;
             break;
         case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-            to->res.mipmap.mipmap = (cudaMipmappedArray_t)from->res.mipmap.hMipmappedArray;
+            to->res.mipmap.mipmap = (cudaMipmappedArray_t) from->res.mipmap.hMipmappedArray;
             break;
         case CU_RESOURCE_TYPE_LINEAR:
-            to->res.linear.devPtr = (void *)(uintptr_t)from->res.linear.devPtr;
+            to->res.linear.devPtr = (void *) (uintptr_t) from->res.linear.devPtr;
             to->res.linear.desc = hws_array_channels(from->res.linear.format, from->res.linear.numChannels);
             to->res.linear.sizeInBytes = from->res.linear.sizeInBytes;
             break;
         case CU_RESOURCE_TYPE_PITCH2D:
-            to->res.pitch2D.devPtr = (void *)(uintptr_t)from->res.pitch2D.devPtr;
+            to->res.pitch2D.devPtr = (void *) (uintptr_t) from->res.pitch2D.devPtr;
             to->res.pitch2D.desc = hws_array_channels(from->res.pitch2D.format, from->res.pitch2D.numChannels);
             to->res.pitch2D.width = from->res.pitch2D.width;
             to->res.pitch2D.height = from->res.pitch2D.height;
@@ -66,16 +66,15 @@ static void hws_resource_from_driver(const CUDA_RESOURCE_DESC *from, struct cuda
 static void hws_texture_to_driver(const struct cudaTextureDesc *from, CUDA_TEXTURE_DESC *to) {
     memset(to, 0, sizeof *to);
     for (int i = 0; i < 3; i++) {
-        to->addressMode[i] = (CUaddress_mode)from->addressMode[i];
+        to->addressMode[i] = (CUaddress_mode) from->addressMode[i];
     }
-    to->filterMode = (CUfilter_mode)from->filterMode;
+    to->filterMode = (CUfilter_mode) from->filterMode;
     to->flags = (from->readMode == cudaReadModeElementType ? CU_TRSF_READ_AS_INTEGER : 0u)
-                | (from->normalizedCoords != 0 ? CU_TRSF_NORMALIZED_COORDINATES : 0u)
-                | (from->sRGB != 0 ? CU_TRSF_SRGB : 0u)
-                | (from->disableTrilinearOptimization != 0 ? CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION : 0u)
-                | (from->seamlessCubemap != 0 ? CU_TRSF_SEAMLESS_CUBEMAP : 0u);
+        | (from->normalizedCoords != 0 ? CU_TRSF_NORMALIZED_COORDINATES : 0u) | (from->sRGB != 0 ? CU_TRSF_SRGB : 0u)
+        | (from->disableTrilinearOptimization != 0 ? CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION : 0u)
+        | (from->seamlessCubemap != 0 ? CU_TRSF_SEAMLESS_CUBEMAP : 0u);
     to->maxAnisotropy = from->maxAnisotropy;
-    to->mipmapFilterMode = (CUfilter_mode)from->mipmapFilterMode;
+    to->mipmapFilterMode = (CUfilter_mode) from->mipmapFilterMode;
     to->mipmapLevelBias = from->mipmapLevelBias;
     to->minMipmapLevelClamp = from->minMipmapLevelClamp;
     to->maxMipmapLevelClamp = from->maxMipmapLevelClamp;
@@ -85,16 +84,15 @@ static void hws_texture_to_driver(const struct cudaTextureDesc *from, CUDA_TEXTU
 static void hws_texture_from_driver(const CUDA_TEXTURE_DESC *from, struct cudaTextureDesc *to) {
     memset(to, 0, sizeof *to);
     for (int i = 0; i < 3; i++) {
-        to->addressMode[i] = (enum cudaTextureAddressMode)from->addressMode[i];
+        to->addressMode[i] = (enum cudaTextureAddressMode) from->addressMode[i];
     }
-    to->filterMode = (enum cudaTextureFilterMode)from->filterMode;
-    to->readMode = (from->flags & CU_TRSF_READ_AS_INTEGER) != 0 ? cudaReadModeElementType
-                                                                 : cudaReadModeNormalizedFloat;
+    to->filterMode = (enum cudaTextureFilterMode) from->filterMode;
+    to->readMode = (from->flags & CU_TRSF_READ_AS_INTEGER) != 0 ? cudaReadModeElementType : cudaReadModeNormalizedFloat;
     to->sRGB = (from->flags & CU_TRSF_SRGB) != 0;
     memcpy(to->borderColor, from->borderColor, sizeof to->borderColor);
     to->normalizedCoords = (from->flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
     to->maxAnisotropy = from->maxAnisotropy;
-    to->mipmapFilterMode = (enum cudaTextureFilterMode)from->mipmapFilterMode;
+    to->mipmapFilterMode = (enum cudaTextureFilterMode) from->mipmapFilterMode;
     to->mipmapLevelBias = from->mipmapLevelBias;
     to->minMipmapLevelClamp = from->minMipmapLevelClamp;
     to->maxMipmapLevelClamp = from->maxMipmapLevelClamp;
@@ -105,7 +103,7 @@ static void hws_texture_from_driver(const CUDA_TEXTURE_DESC *from, struct cudaTe
 /* Both have the same members; CUDA 12's lacks the reserved ones at the end. */
 static void hws_view_to_driver(const struct cudaResourceViewDesc *from, CUDA_RESOURCE_VIEW_DESC *to) {
     memset(to, 0, sizeof *to);
-    to->format = (CUresourceViewFormat)from->format;
+    to->format = (CUresourceViewFormat) from->format;
     to->width = from->width;
     to->height = from->height;
     to->depth = from->depth;
@@ -185,8 +183,7 @@ HWS_API cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject) {
     return texObject == 0 ? cudaSuccess : hws_result(cuTexObjectDestroy(texObject));
 }
 
-HWS_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pResDesc,
-                                                     cudaTextureObject_t texObject) {
+HWS_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pResDesc, cudaTextureObject_t texObject) {
     CUDA_RESOURCE_DESC resource;
     HWS_REQUIRE(pResDesc != NULL);
     HWS_ENTER_CONTEXT();
@@ -212,7 +209,7 @@ HWS_API cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceView
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuTexObjectGetResourceViewDesc(&view, texObject)));
     memset(pResViewDesc, 0, sizeof *pResViewDesc);
-    pResViewDesc->format = (enum cudaResourceViewFormat)view.format;
+    pResViewDesc->format = (enum cudaResourceViewFormat) view.format;
     pResViewDesc->width = view.width;
     pResViewDesc->height = view.height;
     pResViewDesc->depth = view.depth;

@@ -14,9 +14,8 @@ extern const hws_constructor_t __init_array_end[] __attribute__((visibility("hid
 extern void _init(void) __attribute__((visibility("hidden")));
 
 __asm__(".symver hws_old_start_main,__libc_start_main@GLIBC_2.2.5");
-int hws_old_start_main(int (*main)(int, char **, char **), int argc, char **argv,
-                       int (*init)(int, char **, char **), void (*fini)(void), void (*end_of_linker)(void),
-                       void *stack_end);
+int hws_old_start_main(int (*main)(int, char **, char **), int argc, char **argv, int (*init)(int, char **, char **),
+                       void (*fini)(void), void (*end_of_linker)(void), void *stack_end);
 int __wrap___libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
                              int (*init)(int, char **, char **), void (*fini)(void), void (*end_of_linker)(void),
                              void *stack_end);

@@ -56,8 +56,8 @@ static bool broker_read(void *target, size_t bytes) {
 static void broker_put(uint32_t opcode, uint64_t sequence, uint32_t status, const void *payload, size_t bytes) {
     size_t padded = (bytes + 7) / 8 * 8;
     uint8_t *record = calloc(1, 32 + padded);
-    hws_record_header_t header = {.length_bytes = (int32_t) (32 + padded), .opcode = opcode, .sequence = sequence,
-                                  .flags = status};
+    hws_record_header_t header = {
+        .length_bytes = (int32_t) (32 + padded), .opcode = opcode, .sequence = sequence, .flags = status};
     memcpy(record, &header, sizeof header);
     if (bytes > 0) {
         memcpy(record + 32, payload, bytes);
@@ -88,8 +88,7 @@ static bool broker_handshake(void) {
     hws_token_keys_derive("secret", &keys);
     memset(challenge, 0x42, HWS_NONCE_SERVER_BYTES);
     hws_bytes_t pieces[3] = {{"hawser-server-2", 15}, {challenge, HWS_NONCE_SERVER_BYTES}, {hello, hello_bytes}};
-    hws_hmac_sha256(keys.server_key, sizeof keys.server_key, pieces, 3,
-                    challenge + HWS_CHALLENGE_SERVER_PROOF_OFFSET);
+    hws_hmac_sha256(keys.server_key, sizeof keys.server_key, pieces, 3, challenge + HWS_CHALLENGE_SERVER_PROOF_OFFSET);
     broker_put(HWS_CONTROL_CHALLENGE, 0, 0, challenge, sizeof challenge);
     HWS_CHECK(broker_read(&header, sizeof header) && header.opcode == HWS_CONTROL_PROOF && header.length_bytes == 64);
     HWS_CHECK(broker_read(proof, sizeof proof));
@@ -101,13 +100,20 @@ static bool broker_handshake(void) {
     hws_sha256(client_key, sizeof client_key, client_key);
     HWS_CHECK(memcmp(client_key, keys.stored_key, sizeof client_key) == 0);
     if (broker_mood == BROKER_REFUSES) {
-        struct { uint32_t code, bytes; char text[16]; } refused = {1, 13, "unknown token"};
+        struct {
+            uint32_t code, bytes;
+            char text[16];
+        } refused = {1, 13, "unknown token"};
         broker_put(HWS_CONTROL_REFUSED, 0, 0, &refused, sizeof refused);
         return false;
     }
-    struct { uint32_t version, devices; uint64_t session, window; uint32_t record, bulk; uint64_t hash; } welcome = {
-        HWS_PROTOCOL_VERSION, BROKER_DEVICES, 1, HWS_CREDIT_WINDOW_BYTES, HWS_MAX_RECORD_BYTES, HWS_MAX_BULK_BYTES,
-        HWS_DESCRIPTION_HASH};
+    struct {
+        uint32_t version, devices;
+        uint64_t session, window;
+        uint32_t record, bulk;
+        uint64_t hash;
+    } welcome = {HWS_PROTOCOL_VERSION, BROKER_DEVICES,      1, HWS_CREDIT_WINDOW_BYTES, HWS_MAX_RECORD_BYTES,
+                 HWS_MAX_BULK_BYTES,   HWS_DESCRIPTION_HASH};
     broker_put(HWS_CONTROL_WELCOME, 0, 0, &welcome, sizeof welcome);
     return true;
 }
@@ -155,9 +161,11 @@ static void broker_device_info(const hws_record_header_t *request, const uint8_t
 #define BROKER_WIDE_PARAMS 40
 
 static void broker_wide_function(const hws_record_header_t *request) {
-    struct { uint32_t count, attribute_bytes, param_bytes, padding; int attributes[16];
-             HwsParam params[BROKER_WIDE_PARAMS]; } reply = {BROKER_WIDE_PARAMS, 64, sizeof reply.params, 0, {1024},
-                                                             {{0, 0}}};
+    struct {
+        uint32_t count, attribute_bytes, param_bytes, padding;
+        int attributes[16];
+        HwsParam params[BROKER_WIDE_PARAMS];
+    } reply = {BROKER_WIDE_PARAMS, 64, sizeof reply.params, 0, {1024}, {{0, 0}}};
     for (uint32_t i = 0; i < BROKER_WIDE_PARAMS; i++) {
         reply.params[i] = (HwsParam) {8 * i, 8};
     }
@@ -172,8 +180,11 @@ static void broker_function(const hws_record_header_t *request, const uint8_t *p
         broker_wide_function(request);
         return;
     }
-    struct { uint32_t count, attribute_bytes, param_bytes, padding; int attributes[16]; HwsParam params[3]; } reply = {
-        3, 64, sizeof reply.params, 0, {1024, 256, 0, 0, 40}, {{0, 4}, {8, 8}, {16, 1}}};
+    struct {
+        uint32_t count, attribute_bytes, param_bytes, padding;
+        int attributes[16];
+        HwsParam params[3];
+    } reply = {3, 64, sizeof reply.params, 0, {1024, 256, 0, 0, 40}, {{0, 4}, {8, 8}, {16, 1}}};
     reply.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = broker_cluster_width;
     reply.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT] = broker_cluster_width != 0;
     reply.attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH] = broker_cluster_width != 0;
@@ -242,8 +253,13 @@ static bool broker_graph(const hws_record_header_t *request, const uint8_t *payl
             return true;
         case HWS_OPCODE_hwsGraphExecUpdate: {
             /* Refused: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, the topology, node 0 of the given graph. */
-            const struct { uint32_t outcome, result; uint64_t graph; uint32_t index, padding; uint64_t from;
-                           uint32_t from_index, more; } reply = {910, 2, broker_u64(payload, 8), 0, 0, 0, 0, 0};
+            const struct {
+                uint32_t outcome, result;
+                uint64_t graph;
+                uint32_t index, padding;
+                uint64_t from;
+                uint32_t from_index, more;
+            } reply = {910, 2, broker_u64(payload, 8), 0, 0, 0, 0, 0};
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &reply, sizeof reply);
             return true;
         }
@@ -252,7 +268,10 @@ static bool broker_graph(const hws_record_header_t *request, const uint8_t *payl
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
             return true;
         case HWS_OPCODE_hwsGraphNodeRead: {
-            struct { uint32_t bytes, padding; uint8_t data[256]; } reply = {(uint32_t) broker_u64(payload, 16), 0, {0}};
+            struct {
+                uint32_t bytes, padding;
+                uint8_t data[256];
+            } reply = {(uint32_t) broker_u64(payload, 16), 0, {0}};
             for (uint32_t i = 0; i < reply.bytes; i++) {
                 reply.data[i] = (uint8_t) (broker_u64(payload, 8) + i);
             }
@@ -319,8 +338,9 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
             memcpy(broker_launch, payload, (size_t) request->length_bytes - 32);
             break;
         case HWS_OPCODE_hwsCopyHtoD:
-            memcpy((void *) broker_u64(payload, 0), payload + (request->length_bytes - 32)
-                   - (broker_u64(payload, 16) + 7) / 8 * 8, broker_u64(payload, 16));
+            memcpy((void *) broker_u64(payload, 0),
+                   payload + (request->length_bytes - 32) - (broker_u64(payload, 16) + 7) / 8 * 8,
+                   broker_u64(payload, 16));
             break;
         case HWS_OPCODE_hwsCopyDtoH:
             broker_send_data(request, (const uint8_t *) broker_u64(payload, 0), broker_u64(payload, 8));

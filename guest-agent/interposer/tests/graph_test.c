@@ -34,8 +34,14 @@ static unsigned sent(uint32_t opcode) {
 }
 
 static CUDA_KERNEL_NODE_PARAMS_v2 launch_of(void **params) {
-    return (CUDA_KERNEL_NODE_PARAMS_v2) {.func = function, .gridDimX = 2, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32,
-                                         .blockDimY = 1, .blockDimZ = 1, .kernelParams = params};
+    return (CUDA_KERNEL_NODE_PARAMS_v2) {.func = function,
+                                         .gridDimX = 2,
+                                         .gridDimY = 1,
+                                         .gridDimZ = 1,
+                                         .blockDimX = 32,
+                                         .blockDimY = 1,
+                                         .blockDimZ = 1,
+                                         .kernelParams = params};
 }
 
 static CUgraphNode add_memset(CUgraph graph, const CUgraphNode *dependencies, size_t count, unsigned value) {
@@ -430,8 +436,15 @@ static void shouldCaptureEarlyKernelsByProgrammaticEdges(void) {
     void *params[] = {&first, &second, &third};
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
     attribute.value.programmaticStreamSerializationAllowed = 1;
-    const CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
-                                   .blockDimZ = 1, .hStream = stream, .attrs = &attribute, .numAttrs = 1};
+    const CUlaunchConfig config = {.gridDimX = 1,
+                                   .gridDimY = 1,
+                                   .gridDimZ = 1,
+                                   .blockDimX = 1,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .hStream = stream,
+                                   .attrs = &attribute,
+                                   .numAttrs = 1};
     HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
     HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS);
     HWS_CHECK(cuLaunchKernelEx(&config, function, params, NULL) == CUDA_SUCCESS);
@@ -546,7 +559,11 @@ static void shouldTakeTheExtraThatItHasShown(void) {
     CUgraphNode node;
     CUgraphExec exec;
     CUDA_KERNEL_NODE_PARAMS_v2 own, now, launch = launch_of(NULL);
-    struct { int first; double second; char third; } packed = {1, 2.5, 'x'};
+    struct {
+        int first;
+        double second;
+        char third;
+    } packed = {1, 2.5, 'x'};
     size_t bytes = 17;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
     launch.extra = extra;
@@ -589,11 +606,13 @@ static void shouldTakeTheDependenciesThatACaptureShows(void) {
     HWS_CHECK(cuStreamUpdateCaptureDependencies_v2(stream, nodes, NULL, 5, CU_STREAM_SET_CAPTURE_DEPENDENCIES) == 0);
     HWS_CHECK(cuStreamGetCaptureInfo_v3(stream, &status, NULL, NULL, &shown, &data, &count) == CUDA_SUCCESS);
     HWS_CHECK(cuStreamUpdateCaptureDependencies_v2(stream, (CUgraphNode *) (uintptr_t) shown, data, count,
-                                                   CU_STREAM_ADD_CAPTURE_DEPENDENCIES) == CUDA_SUCCESS);
+                                                   CU_STREAM_ADD_CAPTURE_DEPENDENCIES)
+              == CUDA_SUCCESS);
     HWS_CHECK(cuStreamGetCaptureInfo_v3(stream, &status, NULL, NULL, &shown, &data, &count) == CUDA_SUCCESS);
     HWS_CHECK(count == 5 && memcmp(shown, nodes, sizeof nodes) == 0);
     HWS_CHECK(cuStreamUpdateCaptureDependencies_v2(stream, (CUgraphNode *) (uintptr_t) shown + 1, data, count - 1,
-                                                   CU_STREAM_SET_CAPTURE_DEPENDENCIES) == CUDA_SUCCESS);
+                                                   CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+              == CUDA_SUCCESS);
     HWS_CHECK(cuMemsetD8Async(memory, 0, 16, stream) == CUDA_SUCCESS);
     HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
     HWS_CHECK(cuGraphGetEdges(graph, NULL, NULL, &edges) == CUDA_SUCCESS && edges == 4);
@@ -604,8 +623,14 @@ static CUresult launch_with(const CUlaunchAttribute *attributes, unsigned count,
     double second = 2;
     char third = 3;
     void *params[] = {&first, &second, &third};
-    const CUlaunchConfig config = {.gridDimX = grid, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
-                                   .blockDimZ = 1, .hStream = stream, .numAttrs = count,
+    const CUlaunchConfig config = {.gridDimX = grid,
+                                   .gridDimY = 1,
+                                   .gridDimZ = 1,
+                                   .blockDimX = 1,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .hStream = stream,
+                                   .numAttrs = count,
                                    .attrs = (CUlaunchAttribute *) (uintptr_t) attributes};
     return cuLaunchKernelEx(&config, function, params, NULL);
 }
@@ -636,8 +661,8 @@ static void shouldRefuseClustersAtOnceAsTheDriverDoes(void) {
     HWS_CHECK(launch_cluster(9, 1, 1, 9) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
     HWS_CHECK(launch_cluster(UINT32_MAX, UINT32_MAX, 1, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
     HWS_CHECK(launch_cluster(3, 1, 1, 0) == CUDA_ERROR_INVALID_VALUE); /* the grid comes first */
-    const CUlaunchAttribute bad_good[2] = {cluster(3, 1, 1), cluster(4, 1, 1)}, good_bad[2] = {cluster(4, 1, 1),
-                                                                                               cluster(3, 1, 1)};
+    const CUlaunchAttribute bad_good[2] = {cluster(3, 1, 1), cluster(4, 1, 1)},
+                            good_bad[2] = {cluster(4, 1, 1), cluster(3, 1, 1)};
     HWS_CHECK(launch_with(bad_good, 2, 4) == CUDA_SUCCESS);
     HWS_CHECK(launch_with(good_bad, 2, 4) == CUDA_ERROR_INVALID_CLUSTER_SIZE);
     CUlaunchAttribute policy = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE};
@@ -654,7 +679,9 @@ typedef struct bad_value {
     CUresult launch, node;
 } bad_value_t;
 
-static const CUaccessPolicyWindow window = {.num_bytes = 4096, .hitRatio = 1, .hitProp = CU_ACCESS_PROPERTY_PERSISTING,
+static const CUaccessPolicyWindow window = {.num_bytes = 4096,
+                                            .hitRatio = 1,
+                                            .hitProp = CU_ACCESS_PROPERTY_PERSISTING,
                                             .missProp = CU_ACCESS_PROPERTY_STREAMING};
 
 static CUlaunchAttributeValue window_of(size_t bytes, float ratio, CUaccessProperty miss) {

@@ -16,10 +16,15 @@ static void shouldKnowKindAndLife(void) {
 }
 
 static void shouldRefuseNumbersThatWereNeverHandles(void) {
-    const uint64_t numbers[] = {3, 4, 1ull << 40, UINT64_MAX, (uint64_t) HWS_KIND_STREAM << 40,
+    const uint64_t numbers[] = {3,
+                                4,
+                                1ull << 40,
+                                UINT64_MAX,
+                                (uint64_t) HWS_KIND_STREAM << 40,
                                 (uint64_t) HWS_KIND_STREAM << 40 | 999999,
                                 (uint64_t) HWS_KIND_STREAM << 40 | 1ull << 35,
-                                (uint64_t) HWS_KIND_MODULE << 40 | 1, 0x7f1234567890};
+                                (uint64_t) HWS_KIND_MODULE << 40 | 1,
+                                0x7f1234567890};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         HWS_CHECK(!hws_handle_legal(HWS_KIND_STREAM, numbers[i]));
         HWS_CHECK(hws_handle_data(HWS_KIND_STREAM, numbers[i]) == NULL);

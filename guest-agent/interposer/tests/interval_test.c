@@ -103,7 +103,8 @@ static void shouldRemoveWhatBelongsToAModule(void) {
 
 static void shouldGoOnFromMappingToMapping(void) {
     hws_range_t ranges[] = {range_of(BASE, 10, HWS_MEMORY_VIRTUAL, 1), range_of(BASE + 10, 10, HWS_MEMORY_VIRTUAL, 2),
-                            range_of(BASE + 20, 10, HWS_MEMORY_DEVICE, 0), range_of(BASE + 40, 10, HWS_MEMORY_VIRTUAL, 1)};
+                            range_of(BASE + 20, 10, HWS_MEMORY_DEVICE, 0),
+                            range_of(BASE + 40, 10, HWS_MEMORY_VIRTUAL, 1)};
     hws_range_t found;
     for (int i = 0; i < 4; i++) {
         HWS_CHECK(hws_interval_insert(&ranges[i]));

@@ -141,16 +141,37 @@ static void shouldCopyBoxes(void) {
         source[i] = (uint8_t) (i * 11 + (i >> 9));
     }
     CUDA_MEMCPY3D copy = {
-        .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = source, .srcPitch = WIDTH, .srcHeight = ROWS,
-        .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory, .dstPitch = PITCH, .dstHeight = HEIGHT,
-        .dstXInBytes = 13, .dstY = 21, .dstZ = 1, .WidthInBytes = WIDTH, .Height = ROWS, .Depth = SLICES,
+        .srcMemoryType = CU_MEMORYTYPE_HOST,
+        .srcHost = source,
+        .srcPitch = WIDTH,
+        .srcHeight = ROWS,
+        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstDevice = memory,
+        .dstPitch = PITCH,
+        .dstHeight = HEIGHT,
+        .dstXInBytes = 13,
+        .dstY = 21,
+        .dstZ = 1,
+        .WidthInBytes = WIDTH,
+        .Height = ROWS,
+        .Depth = SLICES,
     };
     HWS_CHECK(cuMemcpy3D_v2(&copy) == CUDA_SUCCESS);
     CUDA_MEMCPY3D out = {
-        .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = memory, .srcPitch = PITCH, .srcHeight = HEIGHT,
-        .srcXInBytes = 13, .srcY = 21, .srcZ = 1,
-        .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = (CUdeviceptr) (uintptr_t) back, .dstPitch = WIDTH,
-        .dstHeight = ROWS, .WidthInBytes = WIDTH, .Height = ROWS, .Depth = SLICES,
+        .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+        .srcDevice = memory,
+        .srcPitch = PITCH,
+        .srcHeight = HEIGHT,
+        .srcXInBytes = 13,
+        .srcY = 21,
+        .srcZ = 1,
+        .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+        .dstDevice = (CUdeviceptr) (uintptr_t) back,
+        .dstPitch = WIDTH,
+        .dstHeight = ROWS,
+        .WidthInBytes = WIDTH,
+        .Height = ROWS,
+        .Depth = SLICES,
     };
     HWS_CHECK(cuMemcpy3D_v2(&out) == CUDA_SUCCESS && memcmp(source, back, WIDTH * ROWS * SLICES) == 0);
     /* The fake worker's memory is ours: the bytes beside the box must be unchanged. */
@@ -162,8 +183,13 @@ static void shouldCopyBoxes(void) {
     copy.Depth = SLICES;
     copy.dstPitch = WIDTH;
     HWS_CHECK(cuMemcpy3D_v2(&copy) == CUDA_ERROR_INVALID_VALUE);
-    CUDA_MEMCPY2D wild = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = source, .srcPitch = WIDTH, .WidthInBytes = 8,
-                          .Height = SIZE_MAX, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory,
+    CUDA_MEMCPY2D wild = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                          .srcHost = source,
+                          .srcPitch = WIDTH,
+                          .WidthInBytes = 8,
+                          .Height = SIZE_MAX,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = memory,
                           .dstPitch = PITCH};
     HWS_CHECK(cuMemcpy2D_v2(&wild) == CUDA_ERROR_INVALID_VALUE);
 }
@@ -197,9 +223,14 @@ static void shouldPackParametersAndRefuseBadLaunches(void) {
     HWS_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra) == CUDA_SUCCESS);
     HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS && broker_u64(packed, 0) == 0x0707);
     HWS_CHECK(broker_u64(packed, 8) == 0 && packed[16] == 0);
-    const struct { size_t bytes; CUresult result; } sizes[] = {
-        {0, CUDA_ERROR_INVALID_VALUE}, {18, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES},
-        {32764, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES}, {32765, CUDA_ERROR_INVALID_VALUE},
+    const struct {
+        size_t bytes;
+        CUresult result;
+    } sizes[] = {
+        {0, CUDA_ERROR_INVALID_VALUE},
+        {18, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES},
+        {32764, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES},
+        {32765, CUDA_ERROR_INVALID_VALUE},
         {SIZE_MAX, CUDA_ERROR_INVALID_VALUE},
     };
     for (int i = 0; i < 5; i++) {
@@ -308,8 +339,14 @@ static void shouldRefuseACooperativeGridThatTheDeviceDoesNotHold(void) {
     HWS_CHECK(cuLaunchCooperativeKernel(function, 51, 1, 1, 256, 1, 1, 0, NULL, params)
               == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
-    CUlaunchConfig config = {.gridDimX = 51, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 256, .blockDimY = 1,
-                             .blockDimZ = 1, .attrs = &attribute, .numAttrs = 1};
+    CUlaunchConfig config = {.gridDimX = 51,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 256,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
     HWS_CHECK(cuLaunchKernelEx(&config, function, params, NULL) == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     config.gridDimX = 50;
     HWS_CHECK(cuLaunchKernelEx(&config, function, params, NULL) == CUDA_SUCCESS);

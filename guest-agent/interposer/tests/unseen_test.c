@@ -24,7 +24,9 @@ const hws_shm_view_t *hws_shm_current(void) {
 }
 
 static void look(uint64_t address) {
-    static const struct { hws_function_t function; } kernel = {{.params_bytes = 16, .name = "kernel"}};
+    static const struct {
+        hws_function_t function;
+    } kernel = {{.params_bytes = 16, .name = "kernel"}};
     uint64_t packed[2] = {1, address};
     hws_unseen_look(&kernel.function, (const uint8_t *) packed);
 }

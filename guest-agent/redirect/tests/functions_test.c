@@ -33,8 +33,12 @@ static char error[256];
 
 static void add(const char *name, unsigned char info, unsigned char visibility) {
     Elf64_Sym *symbol = &image.symbols[symbol_count];
-    *symbol = (Elf64_Sym) {.st_name = (Elf64_Word) names_length, .st_info = info, .st_other = visibility, .st_shndx = 1,
-        .st_value = CODE_ADDRESS + symbol_count * FUNCTION_BYTES, .st_size = FUNCTION_BYTES};
+    *symbol = (Elf64_Sym) {.st_name = (Elf64_Word) names_length,
+                           .st_info = info,
+                           .st_other = visibility,
+                           .st_shndx = 1,
+                           .st_value = CODE_ADDRESS + symbol_count * FUNCTION_BYTES,
+                           .st_size = FUNCTION_BYTES};
     strcpy(image.names + names_length, name);
     names_length += strlen(name) + 1;
     image.sections[1].sh_size = ++symbol_count * sizeof *symbol;
@@ -61,10 +65,14 @@ static void begin(void) {
     image.header.e_shentsize = sizeof(Elf64_Shdr);
     image.header.e_shnum = 3;
     image.segments[0] = (Elf64_Phdr) {.p_type = PT_INTERP};
-    image.segments[1] = (Elf64_Phdr) {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = CODE_ADDRESS,
-        .p_offset = offsetof(image_t, code), .p_filesz = CODE_BYTES, .p_memsz = CODE_BYTES};
-    image.sections[1] = (Elf64_Shdr) {.sh_type = SHT_SYMTAB, .sh_link = 2, .sh_entsize = sizeof(Elf64_Sym),
-        .sh_offset = offsetof(image_t, symbols)};
+    image.segments[1] = (Elf64_Phdr) {.p_type = PT_LOAD,
+                                      .p_flags = PF_R | PF_X,
+                                      .p_vaddr = CODE_ADDRESS,
+                                      .p_offset = offsetof(image_t, code),
+                                      .p_filesz = CODE_BYTES,
+                                      .p_memsz = CODE_BYTES};
+    image.sections[1] = (Elf64_Shdr) {
+        .sh_type = SHT_SYMTAB, .sh_link = 2, .sh_entsize = sizeof(Elf64_Sym), .sh_offset = offsetof(image_t, symbols)};
     image.sections[2] = (Elf64_Shdr) {.sh_type = SHT_STRTAB, .sh_offset = offsetof(image_t, names)};
     add("", 0, 0);
 }
@@ -270,8 +278,8 @@ static void shouldSurviveRandomChanges(void) {
             state ^= state << 17;
             size_t header = sizeof image.header + sizeof image.segments, table = symbol_count * sizeof(Elf64_Sym);
             size_t at = state % 3 == 0 ? state / 3 % header
-                : state % 3 == 1 ? offsetof(image_t, symbols) + state / 3 % table
-                : offsetof(image_t, sections) + state / 3 % sizeof image.sections;
+                : state % 3 == 1       ? offsetof(image_t, symbols) + state / 3 % table
+                                       : offsetof(image_t, sections) + state / 3 % sizeof image.sections;
             ((unsigned char *) &image)[at] = (unsigned char) (state >> 40);
         }
         read_well += read_image() == 0 && functions.count > 0;

@@ -56,7 +56,7 @@ static struct {
     pthread_cond_t work; /* a job has been added */
     pthread_cond_t done; /* a helper has left a job */
     hws_job_t *first;
-    unsigned threads;    /* running threads, without the callers */
+    unsigned threads; /* running threads, without the callers */
     bool started;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
 

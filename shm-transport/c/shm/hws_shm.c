@@ -66,8 +66,10 @@ static int shm_send(hws_carrier_t *carrier, struct iovec *pieces, int count) {
                 /* The rest streams through as the worker takes bytes out. */
                 hws_ring_commit(&shm->command);
                 hws_shm_wake_worker(shm, &shm->host->command_waiting);
-                const hws_shm_wish_t wish = {.is_granted = has_room, .waiting = &shm->guest->room_waiting,
-                                             .spin = &shm->send_spin, .bounded = true};
+                const hws_shm_wish_t wish = {.is_granted = has_room,
+                                             .waiting = &shm->guest->room_waiting,
+                                             .spin = &shm->send_spin,
+                                             .bounded = true};
                 if (hws_shm_wait(shm, &wish) != 0) {
                     return -1;
                 }
@@ -90,8 +92,11 @@ static ssize_t shm_receive(hws_carrier_t *carrier, const struct iovec *pieces, i
         errno = ESHUTDOWN;
         return -1;
     }
-    const hws_shm_wish_t wish = {.is_granted = has_reply, .waiting = &shm->guest->reply_waiting,
-                                 .spin = &shm->receive_spin, .bounded = true, .patient = true};
+    const hws_shm_wish_t wish = {.is_granted = has_reply,
+                                 .waiting = &shm->guest->reply_waiting,
+                                 .spin = &shm->receive_spin,
+                                 .bounded = true,
+                                 .patient = true};
     if (hws_shm_wait(shm, &wish) != 0) {
         return -1;
     }
@@ -191,8 +196,8 @@ static int await_worker(hws_shm_t *shm, uint32_t timeout_ms, hws_welcome_t *welc
     if (hws_handshake_await_welcome(&shm->carrier, timeout_ms, welcome_p, error, capacity) != 0) {
         return -1;
     }
-    const hws_shm_wish_t wish = {.is_granted = is_serving, .waiting = &shm->guest->reply_waiting,
-                                 .spin = &shm->receive_spin, .bounded = true};
+    const hws_shm_wish_t wish = {
+        .is_granted = is_serving, .waiting = &shm->guest->reply_waiting, .spin = &shm->receive_spin, .bounded = true};
     shm_set_timeout(&shm->carrier, timeout_ms);
     if (hws_shm_wait(shm, &wish) != 0) {
         const char *fault = shm_fault(&shm->carrier);
@@ -216,8 +221,9 @@ hws_carrier_t *hws_shm_connect(const hws_config_t *config, uint64_t description_
     if (claimed) {
         attach_rings(shm);
     }
-    if (!claimed || await_worker(shm, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, welcome_p, error_p,
-                                 error_capacity) != 0) {
+    if (!claimed
+        || await_worker(shm, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, welcome_p, error_p, error_capacity)
+            != 0) {
         release(shm);
         free(shm);
         return NULL;

@@ -23,13 +23,13 @@
 
 /* The region as the session uses it. Constant while the session is open. */
 typedef struct hws_shm_view {
-    uint8_t *base;                      /* of the mapping; header->region_bytes long */
-    const hws_region_header_t *header;  /* a private copy, checked: all areas lie inside the mapping, apart */
-    uint32_t slot;                      /* this process's slot, 0..header->slot_count - 1 */
-    uint32_t kind;                      /* HWS_KIND_PROCESS or HWS_KIND_MACHINE */
-    uint8_t *heap;                      /* base + header->heap_offset; header->heap_bytes long */
-    _Atomic uint8_t *heap_table;        /* one byte for each granule: 0, or its owner's slot + 1 */
-    uint8_t *bulk;                      /* the slot's chunks: header->chunk_count times header->chunk_bytes */
+    uint8_t *base;                     /* of the mapping; header->region_bytes long */
+    const hws_region_header_t *header; /* a private copy, checked: all areas lie inside the mapping, apart */
+    uint32_t slot;                     /* this process's slot, 0..header->slot_count - 1 */
+    uint32_t kind;                     /* HWS_KIND_PROCESS or HWS_KIND_MACHINE */
+    uint8_t *heap;                     /* base + header->heap_offset; header->heap_bytes long */
+    _Atomic uint8_t *heap_table;       /* one byte for each granule: 0, or its owner's slot + 1 */
+    uint8_t *bulk;                     /* the slot's chunks: header->chunk_count times header->chunk_bytes */
 } hws_shm_view_t;
 
 /*

@@ -24,7 +24,9 @@ bool hws_shm_chunk_ready(uint32_t chunk) {
 
 int hws_shm_chunk_wait(uint32_t chunk) {
     hws_shm_t *shm = atomic_load(&hws_shm_session);
-    const hws_shm_wish_t wish = {.is_granted = is_done, .argument = chunk, .waiting = &shm->guest->reply_waiting,
+    const hws_shm_wish_t wish = {.is_granted = is_done,
+                                 .argument = chunk,
+                                 .waiting = &shm->guest->reply_waiting,
                                  .spin = &shm->chunk_spins[chunk]};
     if (hws_shm_wait(shm, &wish) == 0) {
         return (int) __atomic_load_n(hws_shm_chunk_word(shm, chunk), __ATOMIC_ACQUIRE);

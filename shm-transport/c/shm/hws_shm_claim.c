@@ -23,7 +23,7 @@
  */
 #define TAKEN_NS (20 * MS_NS)
 #define TAKEN_LOOKS 20
-#define NAP_NS 100000 /* pause between two looks for the broker's answer; the broker's own poll delays it more */
+#define NAP_NS 100000        /* pause between two looks for the broker's answer; the broker's own poll delays it more */
 #define LOOK_NS (20 * MS_NS) /* the same where the broker wakes us; only a dead broker makes us wait so long */
 
 typedef enum lock_result { LOCK_OURS, LOCK_TAKEN, LOCK_FAILED } lock_result_t;
@@ -238,8 +238,7 @@ static int await_broker(hws_shm_t *shm, uint32_t timeout_ms, char *error, size_t
             return -1;
         }
         if (hws_shm_now_ns() - began_ns > timeout_ms * MS_NS) {
-            snprintf(error, capacity, "the broker did not accept the claim in time (%u ms): %s", timeout_ms,
-                     shm->path);
+            snprintf(error, capacity, "the broker did not accept the claim in time (%u ms): %s", timeout_ms, shm->path);
             return -1;
         }
         await_change(shm);

@@ -15,26 +15,26 @@
 typedef struct hws_shm {
     hws_carrier_t carrier;
     hws_shm_view_t view;
-    hws_region_header_t header;        /* private copy, checked */
-    hws_region_header_t *live;         /* the header in the region */
-    hws_region_guest_t *guest;         /* our slot's pages */
+    hws_region_header_t header; /* private copy, checked */
+    hws_region_header_t *live;  /* the header in the region */
+    hws_region_guest_t *guest;  /* our slot's pages */
     hws_region_host_t *host;
     uint64_t mapped_bytes;
     int fd;
-    char path[640];                    /* for messages */
-    char doorbell_path[640];           /* file of BAR0, "" for none */
-    volatile uint32_t *doorbell;       /* register, NULL for none */
-    pid_t pid;                         /* a forked child has neither the mapping nor the slot */
-    bool locked;                       /* we hold the slot's lock */
+    char path[640];              /* for messages */
+    char doorbell_path[640];     /* file of BAR0, "" for none */
+    volatile uint32_t *doorbell; /* register, NULL for none */
+    pid_t pid;                   /* a forked child has neither the mapping nor the slot */
+    bool locked;                 /* we hold the slot's lock */
     bool claimed;
-    _Atomic uint64_t session_id;       /* 0 until the host's state is SERVING */
-    _Atomic bool closed;               /* by this process: every operation fails */
+    _Atomic uint64_t session_id; /* 0 until the host's state is SERVING */
+    _Atomic bool closed;         /* by this process: every operation fails */
     _Atomic uint32_t timeout_ms;
     hws_ring_t command, reply;
     hws_spin_t send_spin, receive_spin, chunk_spins[HWS_MAX_CHUNKS];
     hws_patience_t patience;
 
-    pthread_mutex_t lock;              /* of the fault and of the end of the beat */
+    pthread_mutex_t lock; /* of the fault and of the end of the beat */
     char fault[384];
     bool faulted;
 
@@ -88,10 +88,10 @@ void hws_shm_set_fault(hws_shm_t *shm, const char *format, ...) __attribute__((f
 typedef struct hws_shm_wish {
     bool (*is_granted)(hws_shm_t *shm, uint32_t argument);
     uint32_t argument;
-    uint32_t *waiting;  /* word in our page that asks the worker to wake us */
-    bool patient;       /* the wait may be for the device: see hws_patience_t */
-    hws_spin_t *spin;   /* of this kind of wait */
-    bool bounded;       /* by timeout_ms */
+    uint32_t *waiting; /* word in our page that asks the worker to wake us */
+    bool patient;      /* the wait may be for the device: see hws_patience_t */
+    hws_spin_t *spin;  /* of this kind of wait */
+    bool bounded;      /* by timeout_ms */
 } hws_shm_wish_t;
 
 /*

@@ -43,8 +43,8 @@ static bool are_apart(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes
 bool hws_shm_header_is_sound(const hws_region_header_t *h, uint64_t mapped_bytes) {
     uint64_t whole = h->region_bytes, stride = h->slot_stride, first = (uint64_t) SLOT_PAGES * HWS_PAGE_BYTES;
     if (whole > mapped_bytes || whole > MAX_REGION_BYTES || whole % HWS_PAGE_BYTES != 0 || h->epoch == 0
-        || h->slot_count == 0 || h->slot_count > HWS_MAX_SLOTS || stride % HWS_PAGE_BYTES != 0 || stride < first || stride > whole
-        || !is_inside(h->slots_offset, stride * h->slot_count, HWS_PAGE_BYTES, whole)) {
+        || h->slot_count == 0 || h->slot_count > HWS_MAX_SLOTS || stride % HWS_PAGE_BYTES != 0 || stride < first
+        || stride > whole || !is_inside(h->slots_offset, stride * h->slot_count, HWS_PAGE_BYTES, whole)) {
         return false;
     }
     if (!is_power_of_two(h->command_bytes) || h->command_bytes > MAX_RING_BYTES || !is_power_of_two(h->reply_bytes)
@@ -143,7 +143,7 @@ static bool is_safe(const char *path, const struct stat *file) {
         return true;
     }
     const char *slash = strrchr(path, '/');
-    char folder[sizeof ((hws_shm_t *) NULL)->path];
+    char folder[sizeof((hws_shm_t *) NULL)->path];
     struct stat status;
     snprintf(folder, sizeof folder, "%.*s/", slash == NULL ? 1 : (int) (slash - path), slash == NULL ? "." : path);
     return stat(folder, &status) == 0 && (status.st_mode & S_IWOTH) == 0 && is_trusted(status.st_uid);
@@ -163,8 +163,9 @@ int hws_shm_map(hws_shm_t *shm, bool *ours_p, char *error_p, size_t error_capaci
         return -1;
     }
     if (!is_safe(shm->path, &status)) {
-        snprintf(error_p, error_capacity, "a region must belong to the program's user, root or a system user: %s belongs to %u",
-                 shm->path, (unsigned) status.st_uid);
+        snprintf(error_p, error_capacity,
+                 "a region must belong to the program's user, root or a system user: %s belongs to %u", shm->path,
+                 (unsigned) status.st_uid);
         return -1;
     }
     shm->mapped_bytes = (uint64_t) status.st_size;

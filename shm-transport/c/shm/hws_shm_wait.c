@@ -72,7 +72,7 @@ bool hws_shm_is_lost(hws_shm_t *shm, hws_shm_look_t *look) {
     uint64_t id = __atomic_load_n(&shm->host->session_id, __ATOMIC_RELAXED), ours = atomic_load(&shm->session_id);
     if (ours != 0 ? state == HWS_HOST_SERVING && id != ours
                   : state != HWS_HOST_STARTING && state != HWS_HOST_SERVING && state != HWS_HOST_REFUSED
-                        && state != HWS_HOST_ENDED) {
+                && state != HWS_HOST_ENDED) {
         hws_shm_set_fault(shm, "the slot has been given to another session: %s, slot %u", shm->path, shm->view.slot);
         return true;
     }

@@ -20,12 +20,12 @@
 #define MANY_CPUS 8
 #define PATIENCE_NS 10000000u
 #define SHORTEST_PATIENCE_NS 50000u
-#define CROWD_LOOK_NS 100000u /* between two reads of the thread's own time, each a system call */
+#define CROWD_LOOK_NS 100000u   /* between two reads of the thread's own time, each a system call */
 #define CROWD_KNOWN_NS 5000000u /* a measurement of the machine's load is valid for this long */
-#define CROWDED_NS 200000u    /* if a thread's own time is this much shorter than real time, others have run */
-#define SMALLEST_NS 1000u     /* below this a spin is not worth its reads of the clock */
-#define SLEEPS_A_TRY 16       /* after this many, one wait spins up to LIMIT_NS, in case the other end is awake */
-#define TURNS_A_CLOCK 8       /* looks at the word between two reads of the clock */
+#define CROWDED_NS 200000u      /* if a thread's own time is this much shorter than real time, others have run */
+#define SMALLEST_NS 1000u       /* below this a spin is not worth its reads of the clock */
+#define SLEEPS_A_TRY 16         /* after this many, one wait spins up to LIMIT_NS, in case the other end is awake */
+#define TURNS_A_CLOCK 8         /* looks at the word between two reads of the clock */
 
 void hws_futex_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     if (timeout_ns == 0) {
@@ -200,8 +200,9 @@ void hws_patient_end(hws_patient_t *wait, bool granted) {
     if (patience->limit_ns == 0 || wait->turns == 0) {
         return;
     }
-    uint32_t misses = granted || wait->crowded ? atomic_load_explicit(&patience->misses, memory_order_relaxed)
-                                               : atomic_fetch_add_explicit(&patience->misses, 1, memory_order_relaxed) + 1;
+    uint32_t misses = granted || wait->crowded
+        ? atomic_load_explicit(&patience->misses, memory_order_relaxed)
+        : atomic_fetch_add_explicit(&patience->misses, 1, memory_order_relaxed) + 1;
     uint32_t budget_ns = atomic_load_explicit(&patience->budget_ns, memory_order_relaxed);
     uint32_t next_ns = hws_patience_learn(budget_ns, patience->limit_ns, granted, wait->crowded, misses);
     if (next_ns != budget_ns) { /* spares a shared cache line */

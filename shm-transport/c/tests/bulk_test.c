@@ -18,7 +18,7 @@
 
 typedef struct record {
     bool to_device;
-    uint8_t *device;  /* position of the copy's first byte */
+    uint8_t *device; /* position of the copy's first byte */
     uint64_t width, rows;
     hws_bulk_part_t part;
     uint32_t chunk;
@@ -32,8 +32,8 @@ typedef struct stream {
     record_t *records;
     size_t put, taken, done;
     bool stalled, stop;
-    int fail_at;      /* the record, counted from 1, that fails; 0: none */
-    int refuse_at;    /* the record whose send fails */
+    int fail_at;   /* the record, counted from 1, that fails; 0: none */
+    int refuse_at; /* the record whose send fails */
     pthread_t thread;
 } stream_t;
 
@@ -132,9 +132,14 @@ static int send_record(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part,
     bool refused = number == (uint64_t) stream->refuse_at;
     if (!refused) {
         HWS_CHECK(atomic_fetch_add(&owners[chunk], 1) == 0 && stream->put - stream->taken < MAX_RECORDS);
-        stream->records[stream->put++ % MAX_RECORDS] = (record_t) {
-            copy->to_device, target->device, copy->width, copy->rows, *part, chunk,
-            number == (uint64_t) stream->fail_at ? SOME_ERROR : 0};
+        stream->records[stream->put++ % MAX_RECORDS] =
+            (record_t) {copy->to_device,
+                        target->device,
+                        copy->width,
+                        copy->rows,
+                        *part,
+                        chunk,
+                        number == (uint64_t) stream->fail_at ? SOME_ERROR : 0};
         pthread_cond_broadcast(&stream->changed);
     }
     pthread_mutex_unlock(&stream->lock);
@@ -189,8 +194,16 @@ static uint64_t parts_seen(const target_t *target) {
 static hws_bulk_copy_t box(bool to_device, uint8_t *host, uint64_t width, uint64_t rows, uint64_t slices,
                            uint64_t pitch, uint64_t slice_pitch, const target_t *target) {
     return (hws_bulk_copy_t) {
-        .to_device = to_device, .host = host, .width = width, .rows = rows, .slices = slices, .pitch = pitch,
-        .slice_pitch = slice_pitch, .send = send_record, .copy_part = copy_plainly, .synchronise = synchronise,
+        .to_device = to_device,
+        .host = host,
+        .width = width,
+        .rows = rows,
+        .slices = slices,
+        .pitch = pitch,
+        .slice_pitch = slice_pitch,
+        .send = send_record,
+        .copy_part = copy_plainly,
+        .synchronise = synchronise,
         .argument = target,
     };
 }
@@ -231,10 +244,12 @@ static void round_trip(stream_t *stream, uint64_t width, uint64_t rows, uint64_t
 }
 
 static void should_copy_boxes_there_and_back(void) {
-    static const struct { uint64_t width, rows, slices, gap, slice_gap; } cases[] = {
-        {1, 1, 1, 0, 0}, {32768, 1, 1, 0, 0}, {32769, 1, 1, 0, 0}, {300001, 1, 1, 0, 0}, {2500003, 1, 1, 0, 0},
-        {1, 40000, 1, 3, 0}, {7, 129, 311, 1, 5}, {4096, 1000, 1, 0, 0}, {100001, 13, 3, 77, 1000},
-        {70000, 5, 9, 0, 64}, {1000, 33, 40, 24, 0}, {200000, 30, 1, 1, 0},
+    static const struct {
+        uint64_t width, rows, slices, gap, slice_gap;
+    } cases[] = {
+        {1, 1, 1, 0, 0},           {32768, 1, 1, 0, 0},  {32769, 1, 1, 0, 0},   {300001, 1, 1, 0, 0},
+        {2500003, 1, 1, 0, 0},     {1, 40000, 1, 3, 0},  {7, 129, 311, 1, 5},   {4096, 1000, 1, 0, 0},
+        {100001, 13, 3, 77, 1000}, {70000, 5, 9, 0, 64}, {1000, 33, 40, 24, 0}, {200000, 30, 1, 1, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         round_trip(&streams[i % STREAMS], cases[i].width, cases[i].rows, cases[i].slices, cases[i].gap,

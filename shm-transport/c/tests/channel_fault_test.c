@@ -64,16 +64,16 @@ static void shouldRefuseHostileReplies(void) {
         hostile(reply, 36, 3, 0),
         hostile(reply, INT32_MAX - 7, 3, 0),
         hostile(reply, HWS_MAX_RECORD_BYTES + 8, 3, 0),
-        hostile(reply, 32, 4, 0),             /* for a call that was not made */
+        hostile(reply, 32, 4, 0), /* for a call that was not made */
         hostile(reply, 32, UINT64_MAX, 0),
-        hostile(reply + 1, 32, 3, 0),         /* with another opcode */
-        hostile(reply, 32 + 24, 3, 0),        /* longer than its call allows */
-        hostile(reply, 32 + 8, 3, 700),       /* outputs with a failed call */
-        hostile(FAKE_OPCODE, 32, 3, 0),       /* a request */
+        hostile(reply + 1, 32, 3, 0),   /* with another opcode */
+        hostile(reply, 32 + 24, 3, 0),  /* longer than its call allows */
+        hostile(reply, 32 + 8, 3, 700), /* outputs with a failed call */
+        hostile(FAKE_OPCODE, 32, 3, 0), /* a request */
         hostile(HWS_CONTROL_HELLO, 32, 0, 0),
         hostile(HWS_CONTROL_CREDIT, 32, 0, 0),
         hostile(HWS_CONTROL_DATA, 32, 3, 0),
-        hostile(HWS_CONTROL_DATA, 48, 3, 0),  /* for a call that is not a copy */
+        hostile(HWS_CONTROL_DATA, 48, 3, 0), /* for a call that is not a copy */
         hostile(HWS_CONTROL_OUTPUT, 32, 0, 0),
         hostile(HWS_CONTROL_CALLBACK, 48, 0, 0),
         hostile(HWS_CONTROL_CALLBACK, 40, 0, 0),
@@ -94,9 +94,13 @@ static void shouldRefuseHostileReplies(void) {
 }
 
 static void shouldRefuseDataOutsideTheTarget(void) {
-    const struct { uint64_t offset; uint32_t bytes; int32_t length; } pieces[] = {
-        {0, 40, 48 + 40}, {32, 8, 48 + 8}, {25, 8, 48 + 8}, {UINT64_MAX, 8, 48 + 8}, {UINT64_MAX - 7, 8, 48 + 8},
-        {0, UINT32_MAX, 48 + 8}, {0, 8, 48 + 16}, {0, 16, 48 + 8}, {0, 9, 48 + 8}, {33, 0, 48},
+    const struct {
+        uint64_t offset;
+        uint32_t bytes;
+        int32_t length;
+    } pieces[] = {
+        {0, 40, 48 + 40},        {32, 8, 48 + 8}, {25, 8, 48 + 8}, {UINT64_MAX, 8, 48 + 8}, {UINT64_MAX - 7, 8, 48 + 8},
+        {0, UINT32_MAX, 48 + 8}, {0, 8, 48 + 16}, {0, 16, 48 + 8}, {0, 9, 48 + 8},          {33, 0, 48},
     };
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         hostile_t record = hostile(HWS_CONTROL_DATA, pieces[i].length, 3, 0);
@@ -228,7 +232,9 @@ static void shouldRefuseCallsInAForkedChildAndGoOnInTheParent(void) {
         fault_call_t call = {.status = -1};
         make_call(&call);
         _exit(call.status == HWS_STATUS_NOT_INITIALIZED
-              && hws_send(FAKE_OPCODE, 0, &payload, 8, NULL, 0) == HWS_STATUS_NOT_INITIALIZED ? 0 : 1);
+                      && hws_send(FAKE_OPCODE, 0, &payload, 8, NULL, 0) == HWS_STATUS_NOT_INITIALIZED
+                  ? 0
+                  : 1);
     }
     int outcome = -1;
     HWS_CHECK(waitpid(child, &outcome, 0) == child && outcome == 0);

@@ -33,7 +33,8 @@ static void shouldReadAFile(void) {
     HWS_CHECK(load(sample, sizeof sample - 1, &config) == 0);
     HWS_CHECK(config.tls && strcmp(config.host, "broker.example") == 0 && strcmp(config.port, "7656") == 0);
     HWS_CHECK(strcmp(config.key_id, "key-1") == 0 && strcmp(config.secret, "secret_2") == 0);
-    HWS_CHECK(strcmp(config.from, path) == 0 && strcmp(config.ca_file, "/etc/ca.pem") == 0 && config.missing[0] == '\0');
+    HWS_CHECK(strcmp(config.from, path) == 0 && strcmp(config.ca_file, "/etc/ca.pem") == 0
+              && config.missing[0] == '\0');
 }
 
 static void shouldSayWhatIsWrong(void) {
@@ -123,8 +124,9 @@ int main(void) {
     file = memfd_create("guest.toml", 0);
     HWS_CHECK(file >= 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    static const char *const variables[] = {"HAWSER_CARRIER", "HAWSER_REGION", "HAWSER_BROKER", "HAWSER_CA_FILE",
-                                            "HAWSER_TOKEN", "HAWSER_TOKEN_FILE", "HAWSER_CONNECT_TIMEOUT_MS"};
+    static const char *const variables[] = {"HAWSER_CARRIER",           "HAWSER_REGION", "HAWSER_BROKER",
+                                            "HAWSER_CA_FILE",           "HAWSER_TOKEN",  "HAWSER_TOKEN_FILE",
+                                            "HAWSER_CONNECT_TIMEOUT_MS"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         unsetenv(variables[i]);
     }

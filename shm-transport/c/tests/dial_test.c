@@ -21,7 +21,8 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
     resolver_t *real;
     *(void **) &real = dlsym(RTLD_NEXT, "getaddrinfo");
     atomic_fetch_add(&lookups, 1);
-    return atomic_fetch_sub(&lookups_to_fail, 1) > 0 ? atomic_load(&lookup_failure) : real(node, service, hints, result);
+    return atomic_fetch_sub(&lookups_to_fail, 1) > 0 ? atomic_load(&lookup_failure)
+                                                     : real(node, service, hints, result);
 }
 
 static int64_t now_ms(void) {

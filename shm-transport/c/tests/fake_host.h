@@ -26,14 +26,14 @@ typedef enum fake_mood {
 typedef struct fake_host {
     char path[64];
     int fd;
-    uint8_t *base;               /* the host's own mapping */
-    hws_region_header_t header;  /* as written */
+    uint8_t *base;              /* the host's own mapping */
+    hws_region_header_t header; /* as written */
     _Atomic int mood;
     _Atomic uint32_t liveness;
     _Atomic bool ends;
-    _Atomic int busy;            /* slot whose worker has not ended: the host leaves it alone; -1 for none */
-    _Atomic uint64_t sessions;   /* accepted claims; also the last one's id */
-    _Atomic uint32_t abandoned;  /* freed slots that another process had found abandoned */
+    _Atomic int busy;           /* slot whose worker has not ended: the host leaves it alone; -1 for none */
+    _Atomic uint64_t sessions;  /* accepted claims; also the last one's id */
+    _Atomic uint32_t abandoned; /* freed slots that another process had found abandoned */
     pthread_t thread;
 } fake_host_t;
 
@@ -73,11 +73,24 @@ static inline hws_region_header_t fake_header(uint64_t bytes, uint32_t slots) {
     uint64_t pages = (bytes - table) / page;
     uint64_t heap = table + (pages + HWS_GRANULE_BYTES) / (HWS_GRANULE_BYTES + 1) * page;
     hws_region_header_t header = {
-        .magic = HWS_REGION_MAGIC, .region_version = HWS_REGION_VERSION, .protocol_version = HWS_PROTOCOL_VERSION,
-        .region_bytes = bytes, .epoch = 0x1234567, .slot_count = slots, .slots_offset = page, .slot_stride = stride,
-        .command_offset = 3 * page, .command_bytes = ring, .reply_offset = 3 * page + ring, .reply_bytes = ring,
-        .bulk_offset = rings, .chunk_count = bulk / chunk, .chunk_bytes = chunk, .heap_table_offset = table,
-        .heap_offset = heap, .heap_bytes = bytes - heap,
+        .magic = HWS_REGION_MAGIC,
+        .region_version = HWS_REGION_VERSION,
+        .protocol_version = HWS_PROTOCOL_VERSION,
+        .region_bytes = bytes,
+        .epoch = 0x1234567,
+        .slot_count = slots,
+        .slots_offset = page,
+        .slot_stride = stride,
+        .command_offset = 3 * page,
+        .command_bytes = ring,
+        .reply_offset = 3 * page + ring,
+        .reply_bytes = ring,
+        .bulk_offset = rings,
+        .chunk_count = bulk / chunk,
+        .chunk_bytes = chunk,
+        .heap_table_offset = table,
+        .heap_offset = heap,
+        .heap_bytes = bytes - heap,
     };
     strcpy(header.vgpu, "fake");
     return header;
@@ -141,8 +154,12 @@ static void fake_take_claim(uint32_t number) {
     }
     __atomic_store_n(&slot.host->state, HWS_HOST_STARTING, __ATOMIC_RELEASE);
     fake_welcome_t welcome = {
-        .header = {.length_bytes = sizeof welcome, .opcode = HWS_CONTROL_WELCOME}, .version = HWS_PROTOCOL_VERSION,
-        .devices = 1, .session = session, .window = HWS_CREDIT_WINDOW_BYTES, .record = HWS_MAX_RECORD_BYTES,
+        .header = {.length_bytes = sizeof welcome, .opcode = HWS_CONTROL_WELCOME},
+        .version = HWS_PROTOCOL_VERSION,
+        .devices = 1,
+        .session = session,
+        .window = HWS_CREDIT_WINDOW_BYTES,
+        .record = HWS_MAX_RECORD_BYTES,
         .bulk = HWS_MAX_BULK_BYTES,
     };
     if (session % 2 == 0) {
@@ -213,15 +230,21 @@ static inline void fake_host_stop(void) {
 /* A sysfs with two devices, of which the second is the region; made of files and links. */
 static inline void fake_sysfs_make(char *root, const char *region) {
     char path[256];
-    const struct { const char *device, *name, *text; } files[] = {
+    const struct {
+        const char *device, *name, *text;
+    } files[] = {
         {"0000:00:02.0", "vendor", "0x8086\n"}, {"0000:00:02.0", "device", "0x1110\n"},
         {"0000:00:04.0", "vendor", "0x1af4\n"}, {"0000:00:04.0", "device", "0x1110\n"},
         {"0000:00:04.0", "enable", "1\n"},      {"0000:00:05.0", "vendor", "0x1af4\n"},
         {"0000:00:05.0", "device", "0x1110\n"}, {"0000:00:05.0", "enable", "0\n"},
     };
     HWS_CHECK(mkdtemp(root) != NULL);
-    const char *folders[] = {"bus", "bus/pci", "bus/pci/devices", "bus/pci/devices/0000:00:02.0",
-                             "bus/pci/devices/0000:00:04.0", "bus/pci/devices/0000:00:05.0"};
+    const char *folders[] = {"bus",
+                             "bus/pci",
+                             "bus/pci/devices",
+                             "bus/pci/devices/0000:00:02.0",
+                             "bus/pci/devices/0000:00:04.0",
+                             "bus/pci/devices/0000:00:05.0"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         snprintf(path, sizeof path, "%s/%s", root, folders[i]);
         HWS_CHECK(mkdir(path, 0700) == 0);

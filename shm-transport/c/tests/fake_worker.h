@@ -60,8 +60,10 @@ static void fake_open_with(uint64_t window_bytes) {
     hws_carrier_t *carrier = fake_over_shm ? fake_connect_shm() : fake_connect_tcp();
     fake_sequence = 3;
     atomic_store(&fake_failed_status, 0);
-    hws_welcome_t welcome = {.device_count = 1, .credit_window_bytes = window_bytes,
-                             .max_record_bytes = HWS_MAX_RECORD_BYTES, .max_bulk_bytes = HWS_MAX_BULK_BYTES,
+    hws_welcome_t welcome = {.device_count = 1,
+                             .credit_window_bytes = window_bytes,
+                             .max_record_bytes = HWS_MAX_RECORD_BYTES,
+                             .max_bulk_bytes = HWS_MAX_BULK_BYTES,
                              .next_sequence = 3};
     hws_channel_hooks_t hooks = {.run_callback = fake_run_callback, .failed = fake_failed};
     HWS_CHECK(hws_channel_open(carrier, &welcome, &hooks) == 0);
@@ -140,8 +142,10 @@ static void fake_write(const void *bytes, size_t count) {
 
 static void fake_put(uint32_t opcode, uint64_t sequence, uint32_t status, const void *payload, uint32_t bytes) {
     uint8_t padding[8] = {0};
-    hws_record_header_t header = {.length_bytes = (int32_t) (HWS_HEADER_BYTES + hws_pad8(bytes)), .opcode = opcode,
-                                  .sequence = sequence, .flags = status};
+    hws_record_header_t header = {.length_bytes = (int32_t) (HWS_HEADER_BYTES + hws_pad8(bytes)),
+                                  .opcode = opcode,
+                                  .sequence = sequence,
+                                  .flags = status};
     fake_write(&header, sizeof header);
     fake_write(payload, bytes);
     fake_write(padding, hws_pad8(bytes) - bytes);

@@ -20,8 +20,8 @@ typedef struct answer {
     proof_kind_t kind;
     uint8_t bytes[512];
     size_t count;
-    uint32_t guest_records;      /* received after HELLO */
-    uint32_t guest_opcode;       /* of the last of them */
+    uint32_t guest_records; /* received after HELLO */
+    uint32_t guest_opcode;  /* of the last of them */
     uint8_t guest_proof[HWS_PROOF_BYTES];
     uint8_t hello[1024];
     size_t hello_bytes;
@@ -44,8 +44,8 @@ typedef struct welcome {
 } welcome_t;
 
 static welcome_t good_welcome(void) {
-    return (welcome_t) {HWS_PROTOCOL_VERSION, 2, 77, HWS_CREDIT_WINDOW_BYTES, HWS_MAX_RECORD_BYTES, HWS_MAX_BULK_BYTES,
-                        0};
+    return (welcome_t) {HWS_PROTOCOL_VERSION, 2, 77, HWS_CREDIT_WINDOW_BYTES, HWS_MAX_RECORD_BYTES,
+                        HWS_MAX_BULK_BYTES,   0};
 }
 
 /* A challenge; its proof is filled in when HELLO is known. */
@@ -86,7 +86,8 @@ static void prove(answer_t *answer) {
     uint8_t hello[sizeof answer->hello];
     memcpy(hello, answer->hello, sizeof hello);
     hello[0] ^= answer->kind == PROOF_OF_ANOTHER_HELLO;
-    hws_bytes_t pieces[3] = {{"hawser-server-2", 15}, {answer->bytes + HWS_HEADER_BYTES, HWS_NONCE_SERVER_BYTES},
+    hws_bytes_t pieces[3] = {{"hawser-server-2", 15},
+                             {answer->bytes + HWS_HEADER_BYTES, HWS_NONCE_SERVER_BYTES},
                              {hello, answer->hello_bytes}};
     hws_hmac_sha256(keys.server_key, sizeof keys.server_key, pieces, 3, proof);
     memcpy(answer->bytes + at, proof, sizeof proof);
@@ -145,8 +146,8 @@ static size_t put_status(uint8_t *bytes, uint32_t length, uint32_t stated) {
     memcpy(payload, &stated, sizeof stated);
     memset(payload + HWS_STATUS_FIXED_BYTES, 'x', length);
     size_t used = put_challenge(bytes);
-    return used + put_record(bytes + used, HWS_CONTROL_STATUS, payload,
-                             HWS_STATUS_FIXED_BYTES + (uint32_t) hws_pad8(length));
+    return used
+        + put_record(bytes + used, HWS_CONTROL_STATUS, payload, HWS_STATUS_FIXED_BYTES + (uint32_t) hws_pad8(length));
 }
 
 static void shouldTakeAStatusThatFits(void) {
@@ -220,14 +221,18 @@ static void shouldShowWhatTheBrokerSaysWhenItRefuses(void) {
     uint8_t bytes[512];
     char error[256];
     hws_welcome_t welcome;
-    struct { uint32_t code, length; char text[16]; } refused = {3, 11, "no capacity"};
+    struct {
+        uint32_t code, length;
+        char text[16];
+    } refused = {3, 11, "no capacity"};
     size_t count = put_record(bytes, HWS_CONTROL_REFUSED, &refused, sizeof refused);
     HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == -1 && strstr(error, "no capacity") != NULL);
     refused.length = UINT32_MAX;
     count = put_record(bytes, HWS_CONTROL_REFUSED, &refused, sizeof refused);
     HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == -1);
     HWS_CHECK(shake((const uint8_t *) "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", 47, &welcome, error,
-                    sizeof error) == -1);
+                    sizeof error)
+              == -1);
 }
 
 static void shouldProveTheTokenForTheWholeHello(void) {
@@ -267,8 +272,12 @@ static void shouldShowWhatABrokerOfAnOlderVersionAnswers(void) {
     uint8_t bytes[512];
     char error[256];
     hws_welcome_t welcome;
-    struct { uint32_t code, length; char text[72]; } refused = {2, 65, "guest and broker must speak the same protocol: "
-                                                                      "guest=2 broker=1  "};
+    struct {
+        uint32_t code, length;
+        char text[72];
+    } refused = {2, 65,
+                 "guest and broker must speak the same protocol: "
+                 "guest=2 broker=1  "};
     size_t count = put_record(bytes, HWS_CONTROL_REFUSED, &refused, sizeof refused);
     HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == -1 && strstr(error, "guest=2 broker=1") != NULL);
     HWS_CHECK(last.guest_records == 0);
@@ -288,7 +297,10 @@ static void shouldTakeNothingFromABrokerThatHasNotProvedTheToken(void) {
         HWS_CHECK(memcmp(&welcome, &untouched, sizeof welcome) == 0);
         HWS_CHECK(talk(bytes, put_status(bytes, 8, 8), NULL, text, sizeof text, error, sizeof error) == -1);
         HWS_CHECK(strstr(error, "must prove that it has the token") != NULL && text[0] == 0x5a);
-        struct { uint32_t code, length; char text[16]; } refused = {1, 13, "not the token"};
+        struct {
+            uint32_t code, length;
+            char text[16];
+        } refused = {1, 13, "not the token"};
         size_t count = put_challenge(bytes);
         count += put_record(bytes + count, HWS_CONTROL_REFUSED, &refused, sizeof refused);
         HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == -1 && strstr(error, "not the token") != NULL);
@@ -327,7 +339,7 @@ static void shouldFillInFromTheFile(void) {
     int fd = mkstemp(path);
     HWS_CHECK(fd >= 0);
     static const char text[] = "# a comment\n[other]\nbroker = \"wrong:1\"\n[guest]\n"
-        "broker = \"right:2\"\ntoken = 'k.s'\nnew = 'x'\n";
+                               "broker = \"right:2\"\ntoken = 'k.s'\nnew = 'x'\n";
     HWS_CHECK(write(fd, text, sizeof text - 1) == sizeof text - 1);
     close(fd);
     setenv("HAWSER_CONFIG", path, 1);

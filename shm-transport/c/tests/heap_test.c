@@ -125,8 +125,8 @@ static uint64_t churn(hws_heap_t *heap, uint32_t seed, int rounds, uint8_t first
             HWS_CHECK(status == 0 || status == HWS_HEAP_FULL);
             if (status == 0) {
                 uint64_t offset = new.block.offset;
-                HWS_CHECK(new.block.bytes == bytes && offset + bytes <= granules * HWS_GRANULE_BYTES);
-                HWS_CHECK(new.block.address == DEVICE_BASE + offset && offset % HWS_HEAP_UNIT_BYTES == 0);
+                HWS_CHECK(new.block.bytes == bytes &&offset + bytes <= granules *HWS_GRANULE_BYTES);
+                HWS_CHECK(new.block.address == DEVICE_BASE + offset &&offset % HWS_HEAP_UNIT_BYTES == 0);
                 HWS_CHECK(bytes < 2048 || offset % HWS_GRANULE_BYTES == 0);
                 fill(&new);
                 held[count++] = new;

@@ -5,18 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HWS_CHECK(condition)                                                                    \
-    do {                                                                                        \
-        if (!(condition)) {                                                                     \
-            fprintf(stderr, "%s:%d: %s: not so: %s\n", __FILE__, __LINE__, __func__, #condition); \
-            exit(1);                                                                            \
-        }                                                                                       \
+#define HWS_CHECK(condition)                                                                                           \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s: not so: %s\n", __FILE__, __LINE__, __func__, #condition);                      \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
-#define HWS_RUN(test)                     \
-    do {                                  \
-        fprintf(stderr, "%s\n", #test);   \
-        test();                           \
+#define HWS_RUN(test)                                                                                                  \
+    do {                                                                                                               \
+        fprintf(stderr, "%s\n", #test);                                                                                \
+        test();                                                                                                        \
     } while (0)
 
 #endif

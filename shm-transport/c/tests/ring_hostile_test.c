@@ -34,14 +34,14 @@ static uint64_t draw(uint64_t *state) {
 static uint64_t lie(uint64_t near, uint64_t *state) {
     uint64_t choice = draw(state);
     switch (choice & 7) {
-    case 0:
-        return draw(state);
-    case 1:
-        return near + (choice >> 8) % (2 * PAGE);
-    case 2:
-        return near - ((choice >> 8) % PAGE & ~7ull);
-    default: /* one that a ring of some size can hold */
-        return near + ((choice >> 8) % (16u << ((choice >> 3) % 9)) & ~7ull);
+        case 0:
+            return draw(state);
+        case 1:
+            return near + (choice >> 8) % (2 * PAGE);
+        case 2:
+            return near - ((choice >> 8) % PAGE & ~7ull);
+        default: /* one that a ring of some size can hold */
+            return near + ((choice >> 8) % (16u << ((choice >> 3) % 9)) & ~7ull);
     }
 }
 

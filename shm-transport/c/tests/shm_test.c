@@ -62,16 +62,17 @@ static void shouldRefuseAHeaderThatMakesNoSense(void) {
     HWS_CHECK(hws_shm_header_is_sound(&fake_host.header, REGION_BYTES));
     HWS_CHECK(!hws_shm_header_is_sound(&fake_host.header, REGION_BYTES - 1));
     const size_t offsets[] = {
-        offsetof(hws_region_header_t, region_bytes), offsetof(hws_region_header_t, slots_offset),
-        offsetof(hws_region_header_t, slot_stride), offsetof(hws_region_header_t, command_offset),
-        offsetof(hws_region_header_t, command_bytes), offsetof(hws_region_header_t, reply_offset),
-        offsetof(hws_region_header_t, reply_bytes), offsetof(hws_region_header_t, bulk_offset),
-        offsetof(hws_region_header_t, chunk_count), offsetof(hws_region_header_t, chunk_bytes),
+        offsetof(hws_region_header_t, region_bytes),      offsetof(hws_region_header_t, slots_offset),
+        offsetof(hws_region_header_t, slot_stride),       offsetof(hws_region_header_t, command_offset),
+        offsetof(hws_region_header_t, command_bytes),     offsetof(hws_region_header_t, reply_offset),
+        offsetof(hws_region_header_t, reply_bytes),       offsetof(hws_region_header_t, bulk_offset),
+        offsetof(hws_region_header_t, chunk_count),       offsetof(hws_region_header_t, chunk_bytes),
         offsetof(hws_region_header_t, heap_table_offset), offsetof(hws_region_header_t, heap_offset),
         offsetof(hws_region_header_t, heap_bytes),
     };
-    const uint64_t values[] = {1, 8, 4095, UINT64_MAX, UINT64_MAX - 4095, 1ull << 63, INT64_MAX, REGION_BYTES + 4096,
-                               REGION_BYTES - 1, 1ull << 58};
+    const uint64_t values[] = {
+        1,         8, 4095, UINT64_MAX, UINT64_MAX - 4095, 1ull << 63, INT64_MAX, REGION_BYTES + 4096, REGION_BYTES - 1,
+        1ull << 58};
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
         for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
             hws_region_header_t header = fake_host.header;
@@ -169,8 +170,9 @@ static void shouldSayWhoItIsAndWhereItMapped(void) {
     const hws_region_header_t *live = (const hws_region_header_t *) view->base;
     HWS_CHECK(fake_load(&live->slot_signal) == 1); /* the broker learns of the claim, and of the end below */
     HWS_CHECK(view->heap == view->base + fake_host.header.heap_offset);
-    HWS_CHECK(hws_shm_chunk(view, 1) == view->base + fake_host.header.slots_offset + fake_host.header.bulk_offset
-              + fake_host.header.chunk_bytes);
+    HWS_CHECK(hws_shm_chunk(view, 1)
+              == view->base + fake_host.header.slots_offset + fake_host.header.bulk_offset
+                  + fake_host.header.chunk_bytes);
     const hws_region_header_t *hosts = (const hws_region_header_t *) fake_host.base;
     end(carrier);
     HWS_CHECK(fake_load(&hosts->slot_signal) == 2);
@@ -321,10 +323,13 @@ static void move_tail_to_an_odd_place(fake_slot_t *slot) {
 }
 
 static void shouldSeeThatItsSessionIsOver(void) {
-    const struct { void (*happen)(fake_slot_t *); const char *expected; } cases[] = {
-        {end_session, "the session was ended: enough"}, {end_with_long_reason, "xxxxxxxxxxx"},
-        {give_slot_away, "given to another session"},   {free_slot, "taken the slot away"},
-        {move_tail_too_far, "position in the reply"},   {move_tail_back, "position in the reply"},
+    const struct {
+        void (*happen)(fake_slot_t *);
+        const char *expected;
+    } cases[] = {
+        {end_session, "the session was ended: enough"},       {end_with_long_reason, "xxxxxxxxxxx"},
+        {give_slot_away, "given to another session"},         {free_slot, "taken the slot away"},
+        {move_tail_too_far, "position in the reply"},         {move_tail_back, "position in the reply"},
         {move_tail_to_an_odd_place, "position in the reply"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -34,11 +34,11 @@ typedef struct hws_tls {
     const hws_libssl_t *lib;
     _Atomic int fd;
     _Atomic uint32_t timeout_ms; /* 0: none */
-    pthread_mutex_t lock; /* of ssl: it serves one thread at a time, and no call on it waits for the network */
+    pthread_mutex_t lock;        /* of ssl: it serves one thread at a time, and no call on it waits for the network */
     hws_ssl_t *ssl;
-    hws_spin_t spin;          /* the receiver's */
+    hws_spin_t spin;            /* the receiver's */
     window_t sending, received; /* of the one sender and of the one receiver */
-    char fault[256];          /* under the lock */
+    char fault[256];            /* under the lock */
     _Atomic bool faulted;
 } hws_tls_t;
 
@@ -371,7 +371,9 @@ static int expect_host(const hws_libssl_t *lib, hws_ssl_t *ssl, const char *host
         return lib->X509_VERIFY_PARAM_set1_ip_asc(lib->SSL_get0_param(ssl), host) == 1 ? 0 : -1;
     }
     return lib->SSL_set1_host(ssl, host) == 1
-        && lib->SSL_ctrl(ssl, HWS_SSL_CTRL_SET_TLSEXT_HOSTNAME, 0, (void *) (uintptr_t) host) == 1 ? 0 : -1;
+            && lib->SSL_ctrl(ssl, HWS_SSL_CTRL_SET_TLSEXT_HOSTNAME, 0, (void *) (uintptr_t) host) == 1
+        ? 0
+        : -1;
 }
 
 static void explain(hws_tls_t *tls, const char *host, const char *port, int rc, char *error, size_t capacity) {
@@ -379,14 +381,18 @@ static void explain(hws_tls_t *tls, const char *host, const char *port, int rc, 
     if (verified == HWS_X509_V_ERR_HOSTNAME_MISMATCH || verified == HWS_X509_V_ERR_IP_ADDRESS_MISMATCH) {
         snprintf(error, capacity, "the certificate of the broker at %s:%s is not for %s", host, port, host);
     } else if (verified != HWS_X509_V_OK) {
-        snprintf(error, capacity, "the certificate of the broker at %s:%s is not trusted: %s (HAWSER_CA_FILE names its "
-                 "authority)", host, port, tls->lib->X509_verify_cert_error_string(verified));
+        snprintf(error, capacity,
+                 "the certificate of the broker at %s:%s is not trusted: %s (HAWSER_CA_FILE names its "
+                 "authority)",
+                 host, port, tls->lib->X509_verify_cert_error_string(verified));
     } else if (rc == -2 || errno == EAGAIN) {
         snprintf(error, capacity, "the broker at %s:%s did not answer the TLS handshake in time", host, port);
     } else {
         const char *fault = tls_fault(&tls->carrier);
         snprintf(error, capacity, "no TLS with the broker at %s:%s: %s (does this port speak TLS?)", host, port,
-                 fault != NULL ? fault : rc == 0 || errno == ECONNRESET ? "it closed the connection" : strerror(errno));
+                 fault != NULL                        ? fault
+                     : rc == 0 || errno == ECONNRESET ? "it closed the connection"
+                                                      : strerror(errno));
     }
 }
 

@@ -16,8 +16,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     for (int i = 0; i < 2; i++) {
-        text_t mine = (text_t)dlsym(ours, functions[i]);
-        text_t nvidia = (text_t)dlsym(theirs, functions[i]);
+        text_t mine = (text_t) dlsym(ours, functions[i]);
+        text_t nvidia = (text_t) dlsym(theirs, functions[i]);
         for (int code = -1; code <= 10001; code++) {
             known += strcmp(nvidia(code), nvidia(-1)) != 0;
             if (strcmp(mine(code), nvidia(code)) != 0) {

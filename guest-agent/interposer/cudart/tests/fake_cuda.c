@@ -55,14 +55,14 @@ FAKE int fake_record(const char *name, uint64_t a, uint64_t b, uint64_t c) {
         fprintf(stderr, "fake_cuda: more than %d calls\n", FAKE_MAX_CALLS);
         abort();
     }
-    calls[callCount++] = (fake_call_t){name, a, b, c};
+    calls[callCount++] = (fake_call_t) {name, a, b, c};
     int result = failName != NULL && strcmp(failName, name) == 0 ? failResult : 0;
     pthread_mutex_unlock(&lock);
     return result;
 }
 
-#define RECORD(a, b, c) ((CUresult)fake_record(__func__, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c)))
-#define NEW_HANDLE(pointer) (*(pointer) = (void *)atomic_fetch_add(&nextHandle, 1))
+#define RECORD(a, b, c) ((CUresult) fake_record(__func__, (uint64_t) (a), (uint64_t) (b), (uint64_t) (c)))
+#define NEW_HANDLE(pointer) (*(pointer) = (void *) atomic_fetch_add(&nextHandle, 1))
 
 FAKE CUresult cuCtxGetCurrent(CUcontext *ctx) {
     *ctx = current;
@@ -78,7 +78,7 @@ FAKE CUresult cuCtxSetCurrent(CUcontext ctx) {
 }
 
 FAKE CUresult cuCtxGetDevice(CUdevice *device) {
-    *device = current == NULL ? -1 : (int)((uintptr_t)current >> 16) - 1;
+    *device = current == NULL ? -1 : (int) ((uintptr_t) current >> 16) - 1;
     return current == NULL ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }
 
@@ -95,7 +95,7 @@ FAKE CUresult cuDeviceGet(CUdevice *device, int ordinal) {
 FAKE CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev) {
     CUresult result = RECORD(dev, 0, 0);
     if (result == CUDA_SUCCESS) {
-        *ctx = (CUcontext)(uintptr_t)((uint64_t)(dev + 1) << 16 | (unsigned int)primaryGeneration[dev]);
+        *ctx = (CUcontext) (uintptr_t) ((uint64_t) (dev + 1) << 16 | (unsigned int) primaryGeneration[dev]);
     }
     return result;
 }
@@ -106,25 +106,24 @@ FAKE CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
 }
 
 FAKE CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {
-    snprintf(name, (size_t)len, "fake %d", dev);
+    snprintf(name, (size_t) len, "fake %d", dev);
     return RECORD(dev, 0, 0);
 }
 
 FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice dev) {
     *value = attribute == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024
-             : (int)attribute <= CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z  ? 1024
-                                                                     : 1000 + (int)attribute;
+        : (int) attribute <= CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z     ? 1024
+                                                                    : 1000 + (int) attribute;
     return RECORD(attribute, dev, 0);
 }
 
-FAKE CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
-                                void **jitOptionsValues, unsigned int numJitOptions,
-                                CUlibraryOption *libraryOptions, void **libraryOptionValues,
+FAKE CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
+                                unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
                                 unsigned int numLibraryOptions) {
-    (void)jitOptions, (void)jitOptionsValues, (void)libraryOptions, (void)libraryOptionValues;
+    (void) jitOptions, (void) jitOptionsValues, (void) libraryOptions, (void) libraryOptionValues;
     CUresult result = RECORD(code, numJitOptions, numLibraryOptions);
     if (result == CUDA_SUCCESS) {
-        NEW_HANDLE((void **)library);
+        NEW_HANDLE((void **) library);
     }
     return result;
 }
@@ -135,7 +134,7 @@ FAKE CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char
         result = CUDA_ERROR_NOT_FOUND;
     }
     if (result == CUDA_SUCCESS) {
-        NEW_HANDLE((void **)kernel);
+        NEW_HANDLE((void **) kernel);
     }
     return result;
 }
@@ -152,14 +151,14 @@ FAKE CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary lib
 FAKE CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                              unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                              unsigned int sharedMemBytes, CUstream stream, void **kernelParams, void **extra) {
-    (void)gridDimY, (void)gridDimZ, (void)blockDimY, (void)blockDimZ, (void)sharedMemBytes, (void)kernelParams;
-    (void)extra;
-    return RECORD(f, stream, (uint64_t)gridDimX << 32 | blockDimX);
+    (void) gridDimY, (void) gridDimZ, (void) blockDimY, (void) blockDimZ, (void) sharedMemBytes, (void) kernelParams;
+    (void) extra;
+    return RECORD(f, stream, (uint64_t) gridDimX << 32 | blockDimX);
 }
 
 FAKE CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
-    (void)kernelParams, (void)extra;
-    return RECORD(f, config->hStream, (uint64_t)(uintptr_t)config->attrs + config->numAttrs);
+    (void) kernelParams, (void) extra;
+    return RECORD(f, config->hStream, (uint64_t) (uintptr_t) config->attrs + config->numAttrs);
 }
 
 FAKE CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
@@ -171,22 +170,22 @@ FAKE CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
 }
 
 FAKE CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t byteCount, CUstream stream) {
-    (void)src;
+    (void) src;
     return RECORD(dst, byteCount, stream);
 }
 
 FAKE CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t byteCount) {
-    (void)src;
+    (void) src;
     return RECORD(dst, byteCount, 0);
 }
 
 FAKE CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream) {
-    return RECORD((uint64_t)copy->srcMemoryType << 8 | copy->dstMemoryType, copy->srcPitch << 32 | copy->dstPitch,
+    return RECORD((uint64_t) copy->srcMemoryType << 8 | copy->dstMemoryType, copy->srcPitch << 32 | copy->dstPitch,
                   stream);
 }
 
 FAKE CUresult cuMemsetD2D8_v2(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_t height) {
-    (void)value;
+    (void) value;
     return RECORD(dst, pitch, width << 32 | height);
 }
 
@@ -204,7 +203,7 @@ FAKE CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, vo
 
 FAKE CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                                   CUdriverProcAddressQueryResult *status) {
-    *pfn = (void *)symbol;
+    *pfn = (void *) symbol;
     *status = CU_GET_PROC_ADDRESS_SUCCESS;
     return RECORD(cudaVersion, flags, 0);
 }

@@ -4,7 +4,7 @@
 
 #include "cudart_types.h"
 
-#define ASSERT_DRIVER(runtime, driver) _Static_assert((int)(runtime) == (int)(driver), #runtime)
+#define ASSERT_DRIVER(runtime, driver) _Static_assert((int) (runtime) == (int) (driver), #runtime)
 #define ASSERT_SAME_SIZE(runtime, driver) _Static_assert(sizeof(runtime) == sizeof(driver), #runtime)
 
 /* Structures that are passed to the driver unread must have the driver's layout and numbers. */
@@ -15,8 +15,7 @@ ASSERT_DRIVER(cudaLaunchAttributeCooperative, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
 ASSERT_DRIVER(cudaLaunchAttributeClusterDimension, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
 ASSERT_DRIVER(cudaLaunchAttributeProgrammaticEvent, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT);
 ASSERT_DRIVER(cudaLaunchAttributePriority, CU_LAUNCH_ATTRIBUTE_PRIORITY);
-ASSERT_DRIVER(cudaLaunchAttributePreferredSharedMemoryCarveout,
-              CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+ASSERT_DRIVER(cudaLaunchAttributePreferredSharedMemoryCarveout, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
 ASSERT_SAME_SIZE(struct cudaMemPoolProps, CUmemPoolProps);
 _Static_assert(offsetof(struct cudaMemPoolProps, maxSize) == offsetof(CUmemPoolProps, maxSize), "CUmemPoolProps");
 ASSERT_SAME_SIZE(struct cudaMemAccessDesc, CUmemAccessDesc);
@@ -76,13 +75,14 @@ ASSERT_DRIVER(cudaStreamNonBlocking, CU_STREAM_NON_BLOCKING);
 
 int main(void) {
     puts("#define HWS_CUDART_MAJOR 13\n#include \"cudart_types.h\"");
-#define VALUE(name) printf("_Static_assert((long)(%s) == %ld, \"%s\");\n", #name, (long)(name), #name);
+#define VALUE(name) printf("_Static_assert((long)(%s) == %ld, \"%s\");\n", #name, (long) (name), #name);
 #define TYPE(type) printf("_Static_assert(sizeof(%s) == %zu, \"%s\");\n", #type, sizeof(type), #type);
 #define FIELD(type, name)                                                                                              \
     printf("_Static_assert(offsetof(%s, %s) == %zu && sizeof(((%s *)0)->%s) == %zu, \"%s.%s\");\n", #type, #name,      \
-           offsetof(type, name), #type, #name, sizeof(((type *)0)->name), #type, #name);
+           offsetof(type, name), #type, #name, sizeof(((type *) 0)->name), #type, #name);
 #include "layout.def"
-#define HWS_ERROR(value, name, text) printf("_Static_assert((long)(%s) == %ld, \"%s\");\n", #name, (long)(name), #name);
+#define HWS_ERROR(value, name, text)                                                                                   \
+    printf("_Static_assert((long)(%s) == %ld, \"%s\");\n", #name, (long) (name), #name);
 #include "errors.def"
     return 0;
 }

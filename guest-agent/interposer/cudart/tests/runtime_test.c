@@ -13,8 +13,8 @@ void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
 void __cudaRegisterFunction(void **handle, const char *hostFun, char *deviceFun, const char *deviceName, int limit,
                             uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize);
-void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName, int ext,
-                       size_t size, int constant, int global);
+void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
+                       int constant, int global);
 unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *func);
@@ -41,9 +41,8 @@ cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
                                 size_t width, size_t height, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset,
                                   size_t width, size_t height, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset,
-                                       size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind,
-                                       cudaStream_t stream);
+cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset,
+                                       size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
                             unsigned int flags);
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset,
@@ -130,7 +129,7 @@ static void shouldLoadImageOnceAtFirstLaunchFromManyThreads(void) {
     CHECK(fake_calls_of("cuLaunchKernel") == COUNT);
     for (int i = 0; i < fake_count(); i++) {
         if (strcmp(fake_call(i)->name, "cuLibraryLoadData") == 0) {
-            CHECK(fake_call(i)->a == (uint64_t)(uintptr_t)wrapperA); /* the wrapper itself, not what it points to */
+            CHECK(fake_call(i)->a == (uint64_t) (uintptr_t) wrapperA); /* the wrapper itself, not what it points to */
         }
     }
 }
@@ -138,16 +137,16 @@ static void shouldLoadImageOnceAtFirstLaunchFromManyThreads(void) {
 static void shouldSendOneCallForALaterLaunch(void) {
     CHECK(cudaLaunchKernel(&kernelA, ONE, THREADS, NULL, 0, NULL) == cudaSuccess);
     fake_clear();
-    CHECK(cudaLaunchKernel(&kernelA, ONE, THREADS, NULL, 0, (cudaStream_t)0x77) == cudaSuccess);
+    CHECK(cudaLaunchKernel(&kernelA, ONE, THREADS, NULL, 0, (cudaStream_t) 0x77) == cudaSuccess);
     CHECK(fake_count() == 1 && strcmp(fake_call(0)->name, "cuLaunchKernel") == 0);
-    CHECK(fake_call(0)->b == 0x77 && fake_call(0)->c == ((uint64_t)1 << 32 | 32));
+    CHECK(fake_call(0)->b == 0x77 && fake_call(0)->c == ((uint64_t) 1 << 32 | 32));
 }
 
 static void shouldLoadOnlyTheImageThatIsUsed(void) {
     fake_clear();
     cudaKernel_t kernel = NULL;
     CHECK(__cudaGetKernel(&kernel, &kernelB) == cudaSuccess && kernel != NULL);
-    CHECK(fake_calls_of("cuLibraryLoadData") == 1 && fake_call(0)->a == (uint64_t)(uintptr_t)wrapperB);
+    CHECK(fake_calls_of("cuLibraryLoadData") == 1 && fake_call(0)->a == (uint64_t) (uintptr_t) wrapperB);
     fake_clear();
     CHECK(__cudaLaunchKernel_ptsz(kernel, ONE, THREADS, NULL, 0, NULL) == cudaSuccess);
     CHECK(fake_count() == 1 && fake_call(0)->b == 2);
@@ -166,7 +165,7 @@ static void shouldRefuseFunctionsThatAreNotThere(void) {
     void *address = &never;
     CHECK(cudaGetSymbolAddress(&address, &never) == cudaErrorInvalidSymbol && address == &never);
     CHECK(cudaGetSymbolAddress(&address, &kernelA) == cudaErrorInvalidSymbol);
-    (void)cudaGetLastError();
+    (void) cudaGetLastError();
 }
 
 static void shouldTellBadLaunchShapesAsTheVersionDoes(void) {
@@ -178,7 +177,7 @@ static void shouldTellBadLaunchShapesAsTheVersionDoes(void) {
     CHECK(cudaLaunchKernel(&kernelA, none, ONE, NULL, 0, NULL) == shape);
     CHECK(cudaLaunchKernel(&kernelA, ONE, many, NULL, 0, NULL) == shape);
     CHECK(cudaLaunchKernel(&kernelA, ONE, ONE, NULL, 1 << 20, NULL) == cudaErrorInvalidValue);
-    (void)cudaGetLastError();
+    (void) cudaGetLastError();
     fake_clear();
 }
 
@@ -187,11 +186,11 @@ static void shouldNestCallConfigurations(void) {
     size_t shared;
     cudaStream_t stream;
     for (unsigned int i = 1; i <= 3; i++) {
-        CHECK(__cudaPushCallConfiguration((dim3){i, 1, 1}, THREADS, i, (cudaStream_t)(uintptr_t)i) == 0);
+        CHECK(__cudaPushCallConfiguration((dim3) {i, 1, 1}, THREADS, i, (cudaStream_t) (uintptr_t) i) == 0);
     }
     for (unsigned int i = 3; i >= 1; i--) {
         CHECK(__cudaPopCallConfiguration(&grid, &block, &shared, &stream) == cudaSuccess);
-        CHECK(grid.x == i && block.x == 32 && shared == i && stream == (cudaStream_t)(uintptr_t)i);
+        CHECK(grid.x == i && block.x == 32 && shared == i && stream == (cudaStream_t) (uintptr_t) i);
     }
     CHECK(__cudaPopCallConfiguration(&grid, &block, &shared, &stream) == cudaErrorMissingConfiguration);
     CHECK(cudaGetLastError() == cudaErrorMissingConfiguration);
@@ -200,10 +199,10 @@ static void shouldNestCallConfigurations(void) {
 static void shouldPassLaunchAttributesOn(void) {
     cudaLaunchAttribute attributes[2];
     memset(attributes, 0, sizeof attributes);
-    cudaLaunchConfig_t config = {ONE, THREADS, 0, (cudaStream_t)5, attributes, 2};
+    cudaLaunchConfig_t config = {ONE, THREADS, 0, (cudaStream_t) 5, attributes, 2};
     fake_clear();
     CHECK(cudaLaunchKernelExC(&config, &kernelA, NULL) == cudaSuccess);
-    CHECK(fake_count() == 1 && fake_call(0)->b == 5 && fake_call(0)->c == (uint64_t)(uintptr_t)attributes + 2);
+    CHECK(fake_count() == 1 && fake_call(0)->b == 5 && fake_call(0)->c == (uint64_t) (uintptr_t) attributes + 2);
 }
 
 static void shouldTranslateEveryDriverError(void) {
@@ -216,13 +215,13 @@ static void shouldTranslateEveryDriverError(void) {
 #undef HWS_ERROR
             expected = code;
             break;
-        default:
-            break;
+            default:
+                break;
         }
         fake_clear();
         fake_fail("cuMemAlloc_v2", code);
-        CHECK((int)cudaMalloc(&pointer, 16) == expected && pointer == &code); /* outputs only on success */
-        CHECK((int)cudaPeekAtLastError() == expected && (int)cudaGetLastError() == expected);
+        CHECK((int) cudaMalloc(&pointer, 16) == expected && pointer == &code); /* outputs only on success */
+        CHECK((int) cudaPeekAtLastError() == expected && (int) cudaGetLastError() == expected);
         CHECK(cudaGetLastError() == cudaSuccess);
     }
     fake_clear();
@@ -275,33 +274,33 @@ static void shouldChooseTheDriversCopyByKindAndStream(void) {
     fake_clear();
     CHECK(cudaMemcpyAsync(bytes, bytes, 4, cudaMemcpyHostToDevice, NULL) == cudaSuccess && fake_call(0)->c == 0);
     CHECK(cudaMemcpyAsync_ptsz(bytes, bytes, 4, cudaMemcpyHostToDevice, NULL) == cudaSuccess && fake_call(1)->c == 2);
-    CHECK(cudaStreamSynchronize_ptsz((cudaStream_t)9) == cudaSuccess && fake_call(2)->a == 9);
-    CHECK(cudaMemcpy(NULL, NULL, 0, (enum cudaMemcpyKind)7) == cudaSuccess && fake_count() == 3);
-    CHECK(cudaMemcpy(bytes, bytes, 1, (enum cudaMemcpyKind)7) == cudaErrorInvalidMemcpyDirection);
+    CHECK(cudaStreamSynchronize_ptsz((cudaStream_t) 9) == cudaSuccess && fake_call(2)->a == 9);
+    CHECK(cudaMemcpy(NULL, NULL, 0, (enum cudaMemcpyKind) 7) == cudaSuccess && fake_count() == 3);
+    CHECK(cudaMemcpy(bytes, bytes, 1, (enum cudaMemcpyKind) 7) == cudaErrorInvalidMemcpyDirection);
     CHECK(cudaMemcpy(NULL, bytes, 1, cudaMemcpyHostToDevice) == cudaErrorInvalidValue && fake_count() == 3);
-    (void)cudaGetLastError();
+    (void) cudaGetLastError();
 }
 
 static void shouldDescribeBoxesToTheDriver(void) {
     char bytes[64];
     fake_clear();
-    CHECK(cudaMemcpy2DAsync(bytes, 16, bytes, 8, 8, 2, cudaMemcpyDeviceToHost, (cudaStream_t)6) == cudaSuccess);
+    CHECK(cudaMemcpy2DAsync(bytes, 16, bytes, 8, 8, 2, cudaMemcpyDeviceToHost, (cudaStream_t) 6) == cudaSuccess);
     CHECK(fake_call(0)->a == (CU_MEMORYTYPE_DEVICE << 8 | CU_MEMORYTYPE_HOST));
-    CHECK(fake_call(0)->b == ((uint64_t)8 << 32 | 16) && fake_call(0)->c == 6);
+    CHECK(fake_call(0)->b == ((uint64_t) 8 << 32 | 16) && fake_call(0)->c == 6);
     CHECK(cudaMemcpy2DAsync(bytes, 4, bytes, 8, 8, 2, cudaMemcpyDefault, NULL) == cudaErrorInvalidPitchValue);
-    struct cudaPitchedPtr pitched = {(void *)0x10000, 64, 32, 4};
-    CHECK(cudaMemset3D(pitched, 0, (struct cudaExtent){32, 4, 3}) == cudaSuccess);
-    CHECK(fake_count() == 2 && fake_call(1)->c == ((uint64_t)32 << 32 | 12)); /* slices without a gap: one fill */
-    CHECK(cudaMemset3D(pitched, 0, (struct cudaExtent){32, 2, 3}) == cudaSuccess);
+    struct cudaPitchedPtr pitched = {(void *) 0x10000, 64, 32, 4};
+    CHECK(cudaMemset3D(pitched, 0, (struct cudaExtent) {32, 4, 3}) == cudaSuccess);
+    CHECK(fake_count() == 2 && fake_call(1)->c == ((uint64_t) 32 << 32 | 12)); /* slices without a gap: one fill */
+    CHECK(cudaMemset3D(pitched, 0, (struct cudaExtent) {32, 2, 3}) == cudaSuccess);
     CHECK(fake_count() == 5 && fake_call(3)->a == 0x10000 + 64 * 4);
-    (void)cudaGetLastError();
+    (void) cudaGetLastError();
 }
 
 static void shouldAskForAVariableOnceAndCheckItsBounds(void) {
     char bytes[64];
     void *address = NULL;
     fake_clear();
-    CHECK(cudaGetSymbolAddress(&address, &variableA) == cudaSuccess && address == (void *)0xD0000000);
+    CHECK(cudaGetSymbolAddress(&address, &variableA) == cudaSuccess && address == (void *) 0xD0000000);
     CHECK(cudaMemcpyToSymbolAsync(&variableA, bytes, 60, 4, cudaMemcpyHostToDevice, NULL) == cudaSuccess);
     CHECK(fake_calls_of("cuLibraryGetGlobal") == 1 && fake_call(1)->a == 0xD0000004);
     CHECK(cudaMemcpyToSymbolAsync(&variableA, bytes, 61, 4, cudaMemcpyHostToDevice, NULL) == cudaErrorInvalidValue);
@@ -310,7 +309,7 @@ static void shouldAskForAVariableOnceAndCheckItsBounds(void) {
     CHECK(cudaMemcpyToSymbolAsync(&variableA, bytes, 1, 0, cudaMemcpyDeviceToHost, NULL)
           == cudaErrorInvalidMemcpyDirection);
     CHECK(fake_count() == 2);
-    (void)cudaGetLastError();
+    (void) cudaGetLastError();
 }
 
 static void shouldUseANewPrimaryContextAfterReset(void) {
@@ -353,7 +352,7 @@ static void shouldTranslateTheStatusForCallbacks(void) {
     CHECK(cudaStreamAddCallback(NULL, callback, &callbackStatus, 0) == cudaSuccess);
     CHECK(callbackStatus == cudaErrorIllegalAddress);
     CHECK(cudaStreamAddCallback(NULL, callback, NULL, 1) == cudaErrorInvalidValue);
-    (void)cudaGetLastError();
+    (void) cudaGetLastError();
 }
 
 static void shouldAskForEntryPointsOfTheRightStream(void) {
@@ -379,7 +378,7 @@ static void shouldFillTheLayoutOfTheCaller(void) {
     CHECK(strcmp(prop.name, "fake 1") == 0 && prop.warpSize == 1010 && prop.totalConstMem == 1009);
     CHECK(prop.clusterLaunch == 1120 && prop.maxTexture3D[2] == 1026);
     CHECK(cudaGetDeviceProperties(&prop, 2) == cudaErrorInvalidDevice);
-    (void)cudaGetLastError();
+    (void) cudaGetLastError();
 }
 
 /*
@@ -390,7 +389,7 @@ _Static_assert(sizeof(struct cudaResourceViewDesc) == (HWS_CUDART_MAJOR == 12 ? 
 _Static_assert(sizeof(struct cudaTextureDesc) == 72, "cudaTextureDesc");
 
 static void shouldCheckCopiesWithArraysBeforeTheDriver(void) {
-    cudaArray_t array = (cudaArray_t)&array;
+    cudaArray_t array = (cudaArray_t) &array;
     char host[64];
     fake_clear();
     CHECK(cudaMemcpy2DToArray(array, 0, 0, host, 8, 16, 2, cudaMemcpyHostToDevice) == cudaErrorInvalidPitchValue);
@@ -403,7 +402,7 @@ static void shouldCheckCopiesWithArraysBeforeTheDriver(void) {
     CHECK(fake_calls_of("cuMemcpy2DUnaligned_v2") == 1);
     CHECK(cudaMemcpy2DFromArrayAsync(host, 8, array, 0, 0, 8, 2, cudaMemcpyDefault, NULL) == cudaSuccess);
     CHECK(fake_calls_of("cuMemcpy2DAsync_v2") == 1);
-    (void)cudaGetLastError();
+    (void) cudaGetLastError();
 }
 
 static void shouldRefuseChannelsThatNoArrayHas(void) {
@@ -421,7 +420,7 @@ static void shouldRefuseChannelsThatNoArrayHas(void) {
     CHECK(cudaMallocArray(&array, NULL, 16, 16, 0) == cudaErrorInvalidValue);
     CHECK(fake_calls_of("cuArray3DCreate_v2") == 0);
     CHECK(cudaMallocArray(&array, &good, 16, 16, 0) == cudaSuccess && fake_calls_of("cuArray3DCreate_v2") == 1);
-    (void)cudaGetLastError();
+    (void) cudaGetLastError();
 }
 
 static void shouldNameAnUnsupportedFunctionOnce(void) {
@@ -447,7 +446,7 @@ static void shouldUnloadAnImageThatIsUnregistered(void) {
     CHECK(fake_calls_of("cuLibraryUnload") == 1);
     CHECK(cudaLaunchKernel(&kernelB, ONE, ONE, NULL, 0, NULL) != cudaSuccess);
     CHECK(cudaLaunchKernel(&kernelA, ONE, ONE, NULL, 0, NULL) == cudaSuccess);
-    (void)cudaGetLastError();
+    (void) cudaGetLastError();
     __cudaUnregisterFatBinary(imageA);
 }
 

@@ -11,12 +11,30 @@
 
 enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, TIMEOUT = 10, LOST = 15 };
 
-typedef struct { unsigned long long total, free, used; } memory_t;
-typedef struct { unsigned version; unsigned long long total, reserved, free, used; } memory_v2_t;
-typedef struct { unsigned gpu, memory; } utilization_t;
-typedef struct { unsigned pid; unsigned long long bytes; } process_v1_t;
-typedef struct { unsigned pid; unsigned long long bytes; unsigned gpu_instance, compute_instance; } process_v2_t;
-typedef struct { void *device; unsigned long long type, data; unsigned gpu_instance, compute_instance; } event_t;
+typedef struct {
+    unsigned long long total, free, used;
+} memory_t;
+typedef struct {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+} memory_v2_t;
+typedef struct {
+    unsigned gpu, memory;
+} utilization_t;
+typedef struct {
+    unsigned pid;
+    unsigned long long bytes;
+} process_v1_t;
+typedef struct {
+    unsigned pid;
+    unsigned long long bytes;
+    unsigned gpu_instance, compute_instance;
+} process_v2_t;
+typedef struct {
+    void *device;
+    unsigned long long type, data;
+    unsigned gpu_instance, compute_instance;
+} event_t;
 
 /* Greater than Linux's greatest process id (2 to the 22nd), so that no worker of a test has such an id. */
 enum { FIRST_PID = 5000000 };
@@ -34,13 +52,24 @@ static const char *state(void) {
     return text;
 }
 
-static int index_of(void *device) { return (int) ((int *) device - devices); }
+static int index_of(void *device) {
+    return (int) ((int *) device - devices);
+}
 
-static int lost(void *device) { return index_of(device) == 0 && strstr(state(), "lost0") ? LOST : SUCCESS; }
+static int lost(void *device) {
+    return index_of(device) == 0 && strstr(state(), "lost0") ? LOST : SUCCESS;
+}
 
-int nvmlInit_v2(void) { return SUCCESS; }
-int nvmlShutdown(void) { return SUCCESS; }
-int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return SUCCESS; }
+int nvmlInit_v2(void) {
+    return SUCCESS;
+}
+int nvmlShutdown(void) {
+    return SUCCESS;
+}
+int nvmlDeviceGetCount_v2(unsigned *count) {
+    *count = 2;
+    return SUCCESS;
+}
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
     *device = &devices[index];
@@ -48,8 +77,8 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
 }
 
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned length) {
-    snprintf(uuid, length, "GPU-%s", index_of(device) ? "BBBBBBBB-0000-4000-8000-000000000002"
-        : "aaaaaaaa-0000-4000-8000-000000000001");
+    snprintf(uuid, length, "GPU-%s",
+             index_of(device) ? "BBBBBBBB-0000-4000-8000-000000000002" : "aaaaaaaa-0000-4000-8000-000000000001");
     return lost(device);
 }
 
@@ -107,8 +136,8 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, proce
         return INSUFFICIENT_SIZE;
     }
     for (unsigned i = 0; i < 100; i++) {
-        processes[i] = (process_v2_t) {.pid = FIRST_PID + i, .bytes = 1000000 + i, .gpu_instance = ~0u,
-            .compute_instance = ~0u};
+        processes[i] =
+            (process_v2_t) {.pid = FIRST_PID + i, .bytes = 1000000 + i, .gpu_instance = ~0u, .compute_instance = ~0u};
     }
     return lost(device);
 }
@@ -124,7 +153,10 @@ int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *device, unsigned *count, pr
 
 static char seen_xid[64];
 
-int nvmlEventSetCreate(void **set) { *set = seen_xid; return SUCCESS; }
+int nvmlEventSetCreate(void **set) {
+    *set = seen_xid;
+    return SUCCESS;
+}
 
 int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set) {
     return types == 8 && set == seen_xid ? lost(device) : NOT_FOUND;

@@ -15,8 +15,7 @@
 
 static const volatile int64_t *ahead;
 
-__attribute__((constructor)) static void map_file(void)
-{
+__attribute__((constructor)) static void map_file(void) {
     const char *path = getenv("HAWSER_JUMPING_CLOCK");
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     void *mapped = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(*ahead), PROT_READ, MAP_SHARED, fd, 0);
@@ -26,16 +25,14 @@ __attribute__((constructor)) static void map_file(void)
     ahead = mapped;
 }
 
-int clock_gettime(clockid_t clock, struct timespec *now)
-{
+int clock_gettime(clockid_t clock, struct timespec *now) {
     int result = (int) syscall(SYS_clock_gettime, clock, now);
     if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) && ahead)
         now->tv_sec += *ahead;
     return result;
 }
 
-int gettimeofday(struct timeval *restrict now, void *restrict zone)
-{
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
     struct timespec exact;
     (void) zone;
     clock_gettime(CLOCK_REALTIME, &exact);
@@ -44,8 +41,7 @@ int gettimeofday(struct timeval *restrict now, void *restrict zone)
     return 0;
 }
 
-time_t time(time_t *now)
-{
+time_t time(time_t *now) {
     struct timespec exact;
     clock_gettime(CLOCK_REALTIME, &exact);
     if (now)

@@ -1,3 +1,5 @@
 #include <cstdio>
 
-__global__ void prints() { printf("hello\n"); }
+__global__ void prints() {
+    printf("hello\n");
+}

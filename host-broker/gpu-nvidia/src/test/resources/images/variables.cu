@@ -1,3 +1,5 @@
 __device__ char large[3 << 20];
 
-__global__ void variables(int i) { large[i]++; }
+__global__ void variables(int i) {
+    large[i]++;
+}

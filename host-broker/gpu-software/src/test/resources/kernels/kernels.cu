@@ -131,7 +131,7 @@ extern "C" __global__ void spinLock(int *counter, volatile int *flag) {
     while (!done) {
         if (atomicCAS(&lockWord, 0, 1) == 0) {
             __threadfence();
-            *(volatile int *)counter = *(volatile int *)counter + 1;
+            *(volatile int *) counter = *(volatile int *) counter + 1;
             __threadfence();
             atomicExch(&lockWord, 0);
             done = true;
@@ -168,7 +168,7 @@ extern "C" __global__ void heldLock(int *counter) {
 extern "C" __global__ void localArrays(int *out, int n) {
     int stack[32];
     for (int i = 0; i < 32; i++) {
-        stack[i] = i * (int)threadIdx.x;
+        stack[i] = i * (int) threadIdx.x;
     }
     for (int i = 0; i < n; i++) {
         int j = (i * 7 + threadIdx.x) % 32;
@@ -201,13 +201,21 @@ struct Shape {
     float side;
 };
 struct Square : Shape {
-    __device__ float area() const override { return side * side; }
+    __device__ float area() const override {
+        return side * side;
+    }
 };
 struct Circle : Shape {
-    __device__ float area() const override { return 3.0f * side * side; }
+    __device__ float area() const override {
+        return 3.0f * side * side;
+    }
 };
-__device__ int twice(int x) { return 2 * x; }
-__device__ int negative(int x) { return -x; }
+__device__ int twice(int x) {
+    return 2 * x;
+}
+__device__ int negative(int x) {
+    return -x;
+}
 __device__ int warpSum(int x) {
     for (int o = 16; o; o /= 2) {
         x += __shfl_xor_sync(0xffffffffu, x, o);
@@ -221,7 +229,7 @@ extern "C" __global__ void indirectCalls(float *areas, int *out, int select) {
     Circle circle;
     square.side = threadIdx.x;
     circle.side = threadIdx.x;
-    const Shape *shape = threadIdx.x % 2 ? (const Shape *)&square : (const Shape *)&circle;
+    const Shape *shape = threadIdx.x % 2 ? (const Shape *) &square : (const Shape *) &circle;
     areas[threadIdx.x] = shape->area();
     out[threadIdx.x] = table[select](threadIdx.x);
 }
@@ -233,7 +241,7 @@ struct Pair {
 };
 __device__ __noinline__ Pair swapped(Pair p, int k) {
     Pair q;
-    q.a = (int)p.b;
+    q.a = (int) p.b;
     q.b = p.a + k;
     for (int i = 0; i < 6; i++) {
         q.c[i] = p.c[5 - i];
@@ -328,19 +336,19 @@ extern "C" __global__ void integers(unsigned long long *out, const unsigned *in)
     int i = threadIdx.x;
     unsigned a = in[2 * i];
     unsigned b = in[2 * i + 1];
-    unsigned long long w = (unsigned long long)a << 32 | b;
+    unsigned long long w = (unsigned long long) a << 32 | b;
     out[12 * i] = __popc(a) + 100 * __clz(b) + 10000 * __ffs(a);
     out[12 * i + 1] = __brev(a) ^ __byte_perm(a, b, 0x3715);
-    out[12 * i + 2] = __umulhi(a, b) + (unsigned long long)__mulhi((int)a, (int)b);
+    out[12 * i + 2] = __umulhi(a, b) + (unsigned long long) __mulhi((int) a, (int) b);
     out[12 * i + 3] = w / (b | 1) + w % (a | 1);
     out[12 * i + 4] = __umul64hi(w, w) ^ (w * w);
     out[12 * i + 5] = __funnelshift_l(a, b, a & 31) ^ __funnelshift_rc(a, b, b & 63);
-    out[12 * i + 6] = (long long)(int)a / ((int)b | 1) + (long long)(int)a % ((int)b | 1);
-    out[12 * i + 7] = __dp4a((int)a, (int)b, 7);
-    out[12 * i + 8] = __sad((int)a, (int)b, 5u) + __usad(a, b, 9u);
-    unsigned __int128 big = (unsigned __int128)w * w + w;
-    out[12 * i + 9] = (unsigned long long)(big >> 64) + (unsigned long long)big;
-    out[12 * i + 10] = (signed char)a * (short)b + (unsigned char)(a >> 3) + (unsigned short)(b >> 5);
+    out[12 * i + 6] = (long long) (int) a / ((int) b | 1) + (long long) (int) a % ((int) b | 1);
+    out[12 * i + 7] = __dp4a((int) a, (int) b, 7);
+    out[12 * i + 8] = __sad((int) a, (int) b, 5u) + __usad(a, b, 9u);
+    unsigned __int128 big = (unsigned __int128) w * w + w;
+    out[12 * i + 9] = (unsigned long long) (big >> 64) + (unsigned long long) big;
+    out[12 * i + 10] = (signed char) a * (short) b + (unsigned char) (a >> 3) + (unsigned short) (b >> 5);
     out[12 * i + 11] = __uint_as_float(a & 0x3fffffffu) > 1.0f ? a % 1000u : b / 10u;
 }
 
@@ -358,7 +366,7 @@ extern "C" __global__ void atomics(int *i, unsigned *u, float *f, double *d, uns
     atomicAdd(f, 1.0f);
     atomicAdd(d, 0.5);
     atomicAdd(w, 1ull << 33);
-    atomicMax(w + 1, (unsigned long long)t << 40);
+    atomicMax(w + 1, (unsigned long long) t << 40);
     unsigned long long old = w[2];
     unsigned long long seen;
     do {
@@ -397,7 +405,7 @@ extern "C" __global__ void warpMatch(unsigned *out, const int *in) {
         active = __activemask();
     }
     out[4 * threadIdx.x + 2] = active;
-    out[4 * threadIdx.x + 3] = __match_any_sync(0xffffffffu, (long long)v << 33);
+    out[4 * threadIdx.x + 3] = __match_any_sync(0xffffffffu, (long long) v << 33);
 }
 
 extern "C" __global__ void outOfBounds(int *p, int index) {
@@ -405,7 +413,7 @@ extern "C" __global__ void outOfBounds(int *p, int index) {
 }
 
 extern "C" __global__ void misaligned(char *p) {
-    *(int *)(p + 1) = 1;
+    *(int *) (p + 1) = 1;
 }
 
 extern "C" __global__ void sharedOutOfBounds(int *out, int index) {

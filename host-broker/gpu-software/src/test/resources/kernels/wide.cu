@@ -1,7 +1,9 @@
 // Division of 128 bits: nvcc compiles it to carry chains that mix subtraction and addition. make-ptx.sh compiles it.
 typedef unsigned long long Word;
 
-__device__ unsigned __int128 wide(const Word *words) { return (unsigned __int128) words[1] << 64 | words[0]; }
+__device__ unsigned __int128 wide(const Word *words) {
+    return (unsigned __int128) words[1] << 64 | words[0];
+}
 
 __device__ void put(Word *words, unsigned __int128 value) {
     words[0] = (Word) value;

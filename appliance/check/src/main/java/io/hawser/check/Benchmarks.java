@@ -140,7 +140,7 @@ final class Benchmarks {
                     List<Double> ms = new ArrayList<>();
                     List<String> arguments = arguments("tenant");
                     for (Guests.Started tenant : together(way, broker, count, Installation.BENCHMARK, arguments,
-                        () -> { })) {
+                        () -> {})) {
                         lines(tenant).forEach(line -> ms.add(line.path("value").asDouble()));
                     }
                     double slowest = ms.stream().mapToDouble(Double::doubleValue).max().orElseThrow();

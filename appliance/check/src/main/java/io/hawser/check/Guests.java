@@ -32,7 +32,7 @@ final class Guests {
      * @param err file of its standard error.
      * @param statistics file with Hawser's counters, which a guest program writes at its end.
      */
-    record Started(Process process, Path out, Path err, Path statistics) { }
+    record Started(Process process, Path out, Path err, Path statistics) {}
 
     /**
      * Starts a program of the installation.

@@ -23,8 +23,9 @@ record Machine(String processor, int cores, long memoryGib, String system, Strin
 
     /** This machine. */
     static Machine here() {
-        long memory = ManagementFactory.getOperatingSystemMXBean()
-            instanceof com.sun.management.OperatingSystemMXBean system ? system.getTotalMemorySize() : 0;
+        long memory =
+            ManagementFactory.getOperatingSystemMXBean() instanceof com.sun.management.OperatingSystemMXBean system
+                ? system.getTotalMemorySize() : 0;
         return new Machine(find("/proc/cpuinfo", "model name\\s*:\\s*(.*)").orElse("unknown processor"),
             Runtime.getRuntime().availableProcessors(), Math.round((double) memory / GIB),
             find("/etc/os-release", "PRETTY_NAME=\"?([^\"]*)\"?").orElse("Linux") + ", kernel "

@@ -224,7 +224,7 @@ final class Soak {
         BrokerBelongings again = idle();
         System.out.println("again    " + again);
         for (Map.Entry<String, Boolean> one : Map.of("sessions", again.sessions() == 0, "device memory",
-                again.deviceBytes() == 0, "workers", again.workers() <= before.workers()).entrySet()) {
+            again.deviceBytes() == 0, "workers", again.workers() <= before.workers()).entrySet()) {
             if (!one.getValue()) {
                 faults.add("after a new start: " + one.getKey() + ": " + again);
             }

@@ -46,8 +46,8 @@ public final class SoakMain {
     }
 
     private static int run(Duration time, String backend, long seed, boolean keep) {
-        return Standalone.run(true, keep, (installation, children, workplace) ->
-            new Soak(installation, children, workplace, backend, seed).run(time));
+        return Standalone.run(true, keep, (installation, children,
+            workplace) -> new Soak(installation, children, workplace, backend, seed).run(time));
     }
 
     /** The value of an option. */

@@ -101,7 +101,7 @@ final class Starts {
     }
 
     private static Void attack(VanishingClients attacker, AtomicInteger sessions, AtomicInteger refused)
-            throws InterruptedException {
+        throws InterruptedException {
         while (!Thread.currentThread().isInterrupted()) {
             try {
                 attacker.start();

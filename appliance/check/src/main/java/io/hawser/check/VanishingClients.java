@@ -27,7 +27,9 @@ final class VanishingClients {
     private static final int MAX_BYTES = 64 * 1024;
 
     /** The stage at which a client disconnects. */
-    private enum Stage { CONNECTED, HALF_HELLO, HELLO, CHALLENGE, NOISE, WRONG_PROOF, PROOF, WELCOME }
+    private enum Stage {
+        CONNECTED, HALF_HELLO, HELLO, CHALLENGE, NOISE, WRONG_PROOF, PROOF, WELCOME
+    }
 
     private final InetSocketAddress broker;
     private final long descriptionHash;
@@ -123,8 +125,10 @@ final class VanishingClients {
             return;
         }
         byte[] proof = new HandshakeProof(Arrays.copyOfRange(challenge, RecordLayout.HEADER_BYTES,
-            RecordLayout.HEADER_BYTES + RecordLayout.NONCE_SERVER_BYTES), Arrays.copyOfRange(hello,
-            RecordLayout.HEADER_BYTES, hello.length)).ofGuest(HandshakeProof.Purpose.SESSION, keys);
+            RecordLayout.HEADER_BYTES + RecordLayout.NONCE_SERVER_BYTES),
+            Arrays.copyOfRange(hello,
+                RecordLayout.HEADER_BYTES, hello.length))
+            .ofGuest(HandshakeProof.Purpose.SESSION, keys);
         if (stage == Stage.WRONG_PROOF) {
             proof[0] ^= 1;
         }

@@ -77,7 +77,7 @@ class ResultsReferenceTest {
         verdicts.forEach((verdict, count) -> counts.add(count + " " + verdict));
         page.heading(2, "Programs").prose(run.path("programs").size() + " programs, runs over both carriers: "
             + String.join(", ", counts) + ". Times are in seconds.").tableHead("program", "native", "s",
-            "shared memory", "s", "calls", "TCP", "s", "calls", "remark");
+                "shared memory", "s", "calls", "TCP", "s", "calls", "remark");
         for (JsonNode program : run.path("programs")) {
             List<String> cells = new ArrayList<>(List.of("`" + program.path("name").asText() + "`",
                 program.at("/native/verdict").asText("-"), number(program.at("/native/seconds"))));

@@ -30,7 +30,7 @@ public final class DaemonClient {
 
     /** Reads the resource at a path. */
     public Object get(String path) {
-        return ask("GET", path, null, text -> { });
+        return ask("GET", path, null, text -> {});
     }
 
     /**

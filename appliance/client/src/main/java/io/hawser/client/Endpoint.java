@@ -12,4 +12,4 @@ import java.util.Map;
  * @param identity the source of the credentials, for messages; empty if there are none.
  * @param caFile trusted certificates; null for the JDK's own.
  */
-public record Endpoint(URI url, Map<String, String> headers, String identity, Path caFile) { }
+public record Endpoint(URI url, Map<String, String> headers, String identity, Path caFile) {}

@@ -12,7 +12,7 @@ public final class LoginFile {
     }
 
     /** A login. */
-    record Login(String url, String cookie) { }
+    record Login(String url, String cookie) {}
 
     /** The stored login; null if there is none. */
     static Login read(Path file) {

@@ -76,7 +76,8 @@ public final class Hawserctl extends GlobalOptions implements Runnable {
         });
         line.setParameterExceptionHandler((failure, args) -> fail(failure.getCommandLine().getErr(),
             failure.getMessage() + " (see " + failure.getCommandLine().getCommandSpec().qualifiedName(" ")
-                + " --help)", ExitCode.USAGE));
+                + " --help)",
+            ExitCode.USAGE));
         return line;
     }
 

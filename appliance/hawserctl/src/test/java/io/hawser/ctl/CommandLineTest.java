@@ -25,7 +25,7 @@ class CommandLineTest {
     Path folder;
 
     /** The result of a command. */
-    private record Ended(int exitCode, String out, String err) { }
+    private record Ended(int exitCode, String out, String err) {}
 
     private static Ended run(String... args) {
         StringWriter out = new StringWriter();

@@ -82,7 +82,7 @@ class DocumentsTest {
                 Matcher heading = HEADING.matcher(line);
                 if (!isCode && heading.matches()) {
                     String text = heading.group(1).strip().replaceAll("\\[([^]]*)]\\([^)]*\\)", "$1")
-            .toLowerCase(Locale.ROOT);
+                        .toLowerCase(Locale.ROOT);
                     String name = text.replaceAll("[^\\w\\- \\p{L}]", "").replace(' ', '-');
                     String unique = name;
                     for (int i = 1; !names.add(unique); i++) {
@@ -147,16 +147,19 @@ class DocumentsTest {
         PROGRAM.matcher(code).results().forEach(program -> require(tree.endsWith("src/main/sh/" + program.group(1))
             || program.group(1).equals("hawser"), document, number, "no such program: " + program.group()));
         COMMAND.matcher(code).results().map(MatchResult::group)
-            .filter(path -> tree.isTopFolder(path.substring(0, path.indexOf('/')))).forEach(path ->
-                require(tree.exists(path) || path.contains("/target/"), document, number, "no such file: " + path));
-        HAWSERCTL.matcher(code).results().forEach(command -> require(commands.stream().anyMatch(known ->
-            known.equals(command.group()) || known.equals("hawserctl " + command.group(1))
-                && commands.stream().noneMatch(k -> k.startsWith(known + " ")))
-            || commands.contains("hawserctl " + command.group(1)) && command.group(2) == null
-            || command.group(2) == null && commands.stream().anyMatch(k -> k.startsWith(command.group() + " ")),
-            document, number, "no such command: " + command.group()));
-        SETTING.matcher(code).results().map(MatchResult::group).filter(s -> !ALLOWED.containsKey(s)).forEach(setting ->
-            require(isSetting(setting), document, number, "no such setting: " + setting));
+            .filter(path -> tree.isTopFolder(path.substring(0, path.indexOf('/'))))
+            .forEach(path -> require(tree.exists(path) || path.contains("/target/"), document, number,
+                "no such file: " + path));
+        HAWSERCTL.matcher(code).results()
+            .forEach(command -> require(
+                commands.stream()
+                    .anyMatch(known -> known.equals(command.group()) || known.equals("hawserctl " + command.group(1))
+                        && commands.stream().noneMatch(k -> k.startsWith(known + " ")))
+                    || commands.contains("hawserctl " + command.group(1)) && command.group(2) == null
+                    || command.group(2) == null && commands.stream().anyMatch(k -> k.startsWith(command.group() + " ")),
+                document, number, "no such command: " + command.group()));
+        SETTING.matcher(code).results().map(MatchResult::group).filter(s -> !ALLOWED.containsKey(s))
+            .forEach(setting -> require(isSetting(setting), document, number, "no such setting: " + setting));
     }
 
     private boolean isSetting(String name) {

@@ -63,7 +63,7 @@ final class BrokerProcess implements AutoCloseable {
     private String http;
 
     private BrokerProcess(Path stateDir, Path log, long logBegin, Process process, RegionFile region,
-            Certificates trusted) {
+        Certificates trusted) {
         HttpClient.Builder builder = HttpClient.newBuilder().connectTimeout(HTTP_LIMIT);
         client = (trusted == null ? builder : builder.sslContext(trusted.trusting())).build();
         this.stateDir = stateDir;
@@ -92,19 +92,19 @@ final class BrokerProcess implements AutoCloseable {
 
     /** Starts the broker of an unpacked archive by its launcher. */
     static BrokerProcess startInstalled(Path launcher, String name, Path stateDir, Map<String, String> settings)
-            throws IOException {
+        throws IOException {
         return start(launcher, name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings, null);
     }
 
     /** Starts a broker that also serves the given region. */
     static BrokerProcess start(String name, Path stateDir, RegionFile region, Map<String, String> settings)
-            throws IOException {
+        throws IOException {
         return start(name, stateDir, region, settings, null);
     }
 
     /** Starts a broker whose REST interface uses a certificate of this authority. */
     static BrokerProcess start(String name, Path stateDir, Map<String, String> settings, Certificates trusted)
-            throws IOException {
+        throws IOException {
         return start(name, stateDir, RegionFile.unused(REGION_MEBIBYTES, REGION_SLOTS), settings, trusted);
     }
 
@@ -116,12 +116,12 @@ final class BrokerProcess implements AutoCloseable {
     }
 
     private static BrokerProcess start(String name, Path stateDir, RegionFile region, Map<String, String> settings,
-            Certificates trusted) throws IOException {
+        Certificates trusted) throws IOException {
         return start(Chain.LAUNCHER, name, stateDir, region, settings, trusted);
     }
 
     private static BrokerProcess start(Path launcher, String name, Path stateDir, RegionFile region,
-            Map<String, String> settings, Certificates trusted) throws IOException {
+        Map<String, String> settings, Certificates trusted) throws IOException {
         Files.createDirectories(Chain.OUTPUT);
         Path log = Chain.OUTPUT.resolve("broker-" + name + ".log");
         List<String> command = new ArrayList<>();
@@ -260,11 +260,12 @@ final class BrokerProcess implements AutoCloseable {
     }
 
     private String call(String method, String path, String body, int expected)
-            throws IOException, InterruptedException {
+        throws IOException, InterruptedException {
         HttpRequest request = HttpRequest.newBuilder(URI.create(http + path)).timeout(HTTP_LIMIT)
             .header("Authorization", "Bearer " + adminToken()).header("Content-Type", "application/json")
             .method(method, body.isEmpty() ? HttpRequest.BodyPublishers.noBody()
-                : HttpRequest.BodyPublishers.ofString(body)).build();
+                : HttpRequest.BodyPublishers.ofString(body))
+            .build();
         HttpResponse<String> response;
         try {
             response = client.send(request, HttpResponse.BodyHandlers.ofString());

@@ -121,9 +121,9 @@ class DashboardIT {
         String folder = System.getProperty("hawser.pictures", "");
         assumeTrue(!folder.isEmpty(), "no -Dhawser.pictures");
         try (GuestProgram one = tenant("training", 384, 60, "--memory", "250");
-                GuestProgram two = tenant("inference", 256, 30, "--memory", "140");
-                GuestProgram three = tenant("notebook-anna", 128, 10, "--memory", "48", "--idle", "1");
-                GuestProgram four = hold(Carrier.SHM, "--memory", "96", "--idle", "1")) {
+            GuestProgram two = tenant("inference", 256, 30, "--memory", "140");
+            GuestProgram three = tenant("notebook-anna", 128, 10, "--memory", "48", "--idle", "1");
+            GuestProgram four = hold(Carrier.SHM, "--memory", "96", "--idle", "1")) {
             Browser.run("pictures", given().put("pictures", folder).put("pictureSeconds", 30)
                 .put("pictureVgpu", "training"));
             for (GuestProgram program : List.of(one, two, three, four)) {

@@ -37,7 +37,7 @@ class DistributionIT {
     private static Path home;
 
     /** The result of a command. */
-    private record Ended(int exit, String out, String err) { }
+    private record Ended(int exit, String out, String err) {}
 
     @BeforeAll
     static void unpack() throws Exception {

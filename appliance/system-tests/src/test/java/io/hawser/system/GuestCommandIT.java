@@ -30,7 +30,7 @@ class GuestCommandIT {
     private static Path stateDir;
     private static BrokerProcess broker;
 
-    private record Ended(int exit, String out) { }
+    private record Ended(int exit, String out) {}
 
     @BeforeAll
     static void startBroker() throws Exception {
@@ -54,7 +54,7 @@ class GuestCommandIT {
     }
 
     private static Ended run(Map<String, String> variables, String... arguments) throws IOException,
-            InterruptedException {
+        InterruptedException {
         List<String> command = new ArrayList<>(List.of(Chain.COMMAND.toString()));
         command.addAll(List.of(arguments));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);

@@ -81,7 +81,7 @@ final class GuestProgram implements AutoCloseable {
 
     /** Starts a program with this broker over this carrier. */
     static GuestProgram start(BrokerProcess broker, Carrier carrier, String name, String... arguments)
-            throws IOException {
+        throws IOException {
         return start(carrier.environment(broker), name, arguments);
     }
 
@@ -101,7 +101,7 @@ final class GuestProgram implements AutoCloseable {
     }
 
     private static GuestProgram start(Map<String, String> variables, String name, List<String> command)
-            throws IOException {
+        throws IOException {
         Files.createDirectories(Chain.OUTPUT);
         Path base = Chain.OUTPUT.resolve("%03d-%s".formatted(COUNT.incrementAndGet(), name));
         ProcessBuilder builder = new ProcessBuilder(command);

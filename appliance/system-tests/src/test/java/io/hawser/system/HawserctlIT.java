@@ -57,7 +57,7 @@ class HawserctlIT {
     @Test
     void shouldListShowAndEndSessions() throws Exception {
         try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "hold");
-             GuestProgram other = GuestProgram.start(broker, Carrier.TCP, "hold")) {
+            GuestProgram other = GuestProgram.start(broker, Carrier.TCP, "hold")) {
             program.awaitLine("READY");
             other.awaitLine("READY");
             JsonNode sessions = admin.run("sessions list --json").assertDone().json();

@@ -21,7 +21,7 @@ class ImagesIT {
 
     private static long sentBy(BrokerProcess broker, Carrier carrier) throws IOException, InterruptedException {
         try (GuestProgram program = GuestProgram.start(broker, carrier, "drv_large_image", "--kib",
-                Integer.toString(IMAGE_KIB))) {
+            Integer.toString(IMAGE_KIB))) {
             long bytes = program.await().assertPassed().assertOver(carrier).counters().stream()
                 .mapToLong(counters -> counters.path("bytes_out").asLong()).sum();
             broker.awaitIdle();
@@ -33,7 +33,7 @@ class ImagesIT {
     @EnumSource
     void shouldSendAnImageOnce(Carrier carrier) throws Exception {
         try (BrokerProcess broker = BrokerProcess.start("images", stateDir.resolve("broker"),
-                BrokerProcess.withQuickWorkers(Map.of()))) {
+            BrokerProcess.withQuickWorkers(Map.of()))) {
             long first = sentBy(broker, carrier);
             assertTrue(first > IMAGES_BYTES, "bytes=" + first);
             // The broker receives an image independently of the session, whose end does not wait for it.
@@ -49,7 +49,7 @@ class ImagesIT {
     @EnumSource
     void shouldKeepNoImagesWhenDisabled(Carrier carrier) throws Exception {
         try (BrokerProcess broker = BrokerProcess.start("images", stateDir.resolve("broker"),
-                BrokerProcess.withQuickWorkers(Map.of("hawser.images.max-size", "0")))) {
+            BrokerProcess.withQuickWorkers(Map.of("hawser.images.max-size", "0")))) {
             assertTrue(sentBy(broker, carrier) > IMAGES_BYTES);
             assertTrue(sentBy(broker, carrier) > IMAGES_BYTES);
         }

@@ -98,7 +98,7 @@ class JailIT {
     void shouldRunStrictlyWhereItCan() throws Exception {
         assumeTrue(isRoot(), "SKIPPED: a complete jail needs root");
         try (BrokerProcess broker = BrokerProcess.start("jail-strict", stateDir.resolve("state"),
-                Map.of("hawser.worker.jail", "strict"))) {
+            Map.of("hawser.worker.jail", "strict"))) {
             String jail = broker.info().path("jail").asText();
             assertTrue(jail.startsWith("strict: "), jail);
             for (Carrier carrier : Carrier.values()) {
@@ -113,7 +113,7 @@ class JailIT {
     @Test
     void shouldReportADisabledJail() throws Exception {
         try (BrokerProcess broker = BrokerProcess.start("jail-off", stateDir.resolve("state"),
-                Map.of("hawser.worker.jail", "off"))) {
+            Map.of("hawser.worker.jail", "off"))) {
             assertEquals("off", broker.info().path("jail").asText());
             try (GuestProgram program = GuestProgram.start(broker, Carrier.TCP, "drv_vector_add")) {
                 program.await().assertPassed().assertOver(Carrier.TCP);

@@ -72,8 +72,8 @@ class ProgramsIT {
     @TestFactory
     Stream<? extends DynamicNode> shouldRunStaticPrograms() {
         List<String> names = Chain.cudaPrograms();
-        return names.isEmpty() ? withoutNvcc() : overEachCarrier(names, (carrier, name) ->
-            run(carrier, name, GuestProgram.startByCommand(broker, carrier, Chain.STATIC_PROGRAMS.resolve(name))));
+        return names.isEmpty() ? withoutNvcc() : overEachCarrier(names, (carrier, name) -> run(carrier, name,
+            GuestProgram.startByCommand(broker, carrier, Chain.STATIC_PROGRAMS.resolve(name))));
     }
 
     private static Stream<DynamicTest> withoutNvcc() {

@@ -97,8 +97,8 @@ class QuotaIT {
                 assertTrue(result.out().contains("got 2 CUDA_ERROR_OUT_OF_MEMORY"), result::toString);
             }
             first.kill();
-            Await.until("the first session's memory to be back", () ->
-                heldBytes() < 60 * MEBIBYTE ? "" : "held=" + heldBytes());
+            Await.until("the first session's memory to be back",
+                () -> heldBytes() < 60 * MEBIBYTE ? "" : "held=" + heldBytes());
             try (GuestProgram third = hold(Carrier.TCP, 50)) {
                 third.awaitLine("READY");
             }

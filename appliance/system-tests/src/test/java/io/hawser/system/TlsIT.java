@@ -115,7 +115,8 @@ class TlsIT {
         try (BrokerProcess wrong = BrokerProcess.start("tls-name", folder.resolve("tls-name"),
             Map.of("hawser.listen.tls-port", "0", "hawser.tls.certificate",
                 certificates.certificate("both", "IP:127.0.0.1", 30).toString(), "hawser.tls.key",
-                certificates.key("both").toString()), certificates)) {
+                certificates.key("both").toString()),
+            certificates)) {
             assertRefused(run(environment(wrong, "tls://localhost:" + port(wrong.guestTls()),
                 certificates.authority()), "drv_vector_add"), "is not for localhost");
         }

@@ -23,7 +23,7 @@ class TurnsIT {
     private static final String LONG_GRACE = "2s";
 
     /** The GPU time of two sessions at one moment. */
-    private record GpuTime(long largeMs, long smallMs) { }
+    private record GpuTime(long largeMs, long smallMs) {}
 
     @TempDir
     private Path stateDir;
@@ -145,11 +145,11 @@ class TurnsIT {
     void shouldLetOthersWorkBesideKernelsOfSeconds() throws Exception {
         startBroker("100ms"); // each launch beside such a kernel waits this long
         try (GuestProgram greedy = flood(large, "--blocks", "1", "--bodies", "2000000", "--depth", "8", "--seconds",
-                "600")) {
+            "600")) {
             Await.until("its long kernels", () -> statistic("large", "gpuTimeMs") > 1000 ? "" : "none yet");
             for (String name : List.of("drv_vector_add", "drv_graphs", "drv_callbacks")) {
                 try (GuestProgram program = GuestProgram.start(Map.of("HAWSER_CARRIER", "shm", "HAWSER_REGION",
-                        small.path().toString()), name)) {
+                    small.path().toString()), name)) {
                     program.await().assertPassed();
                 }
             }

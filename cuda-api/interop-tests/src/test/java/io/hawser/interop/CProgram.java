@@ -43,9 +43,9 @@ final class CProgram implements AutoCloseable {
         Path sources = Path.of("src/test/c").toAbsolutePath();
         Path program = folder.resolve("interop");
         List<String> command = new ArrayList<>(List.of("gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
-                "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I" + folder, "-I" + sources,
-                "-I" + ROOT.resolve("shm-transport/c"), "-o", program.toString(),
-                sources.resolve("hws_interop.c").toString(), folder.resolve("hws_interop_calls.c").toString()));
+            "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I" + folder, "-I" + sources,
+            "-I" + ROOT.resolve("shm-transport/c"), "-o", program.toString(),
+            sources.resolve("hws_interop.c").toString(), folder.resolve("hws_interop_calls.c").toString()));
         try (Stream<Path> calls = Files.list(folder)) {
             calls.map(Path::toString).filter(name -> name.matches(".*_calls_\\w+\\.c")).forEach(command::add);
         }

@@ -46,7 +46,7 @@ final class CallValues {
         Param param = function.params().stream().filter(p -> p.name().equals(names[0])).findFirst().orElseThrow();
         CType.Field field = ((CType.Structure) param.value()).field(names[1]);
         return ByteBuffer.wrap((byte[]) values.get(names[0]), field.offset(), field.size())
-                .order(ByteOrder.LITTLE_ENDIAN);
+            .order(ByteOrder.LITTLE_ENDIAN);
     }
 
     Object get(Param param) {
@@ -107,7 +107,7 @@ final class CallValues {
             values.put(size.name(), (long) param.max());
         }
         int length = (int) param.bytes().evaluate(name -> name.contains(".") ? (Long) field(name).getLong()
-                : (Long) values.get(name));
+            : (Long) values.get(name));
         if (param.shape() == Shape.HANDLES) {
             ByteBuffer ids = ByteBuffer.allocate(length).order(ByteOrder.LITTLE_ENDIAN);
             while (ids.hasRemaining()) {

@@ -82,7 +82,7 @@ class DispatcherFuzzTest {
 
     private static byte[] mutate(Random random, byte[] record) {
         byte[] mutated = random.nextInt(4) == 0 ? Arrays.copyOf(record, RecordLayout.HEADER_BYTES
-                + 8 * random.nextInt(record.length / 8 + 1)) : record.clone();
+            + 8 * random.nextInt(record.length / 8 + 1)) : record.clone();
         ByteBuffer view = ByteBuffer.wrap(mutated).order(ByteOrder.LITTLE_ENDIAN);
         for (int i = random.nextInt(3); i > 0 && mutated.length > RecordLayout.HEADER_BYTES; i--) {
             int at = RecordLayout.HEADER_BYTES + random.nextInt(mutated.length - RecordLayout.HEADER_BYTES);

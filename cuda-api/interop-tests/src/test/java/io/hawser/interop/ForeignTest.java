@@ -25,25 +25,25 @@ import org.junit.jupiter.api.io.TempDir;
 /** The generated classes of foreign functions, over a C library that includes the generated prototypes. */
 class ForeignTest {
     private static final String LIBRARY = """
-            #include "hws_shapes_types.h"
-            #include <string.h>
+        #include "hws_shapes_types.h"
+        #include <string.h>
 
-            shapesStatus_t shapesOpen(unsigned long long *sum, shapesMemory_t memory, shapesHandle_t handle,
-                                      const char *name) {
-                *sum = memory.total + 10 * memory.used + 100 * memory.version + 1000 * (uintptr_t) handle
-                    + 10000 * strlen(name);
-                return SHAPES_STATUS_SUCCESS;
-            }
+        shapesStatus_t shapesOpen(unsigned long long *sum, shapesMemory_t memory, shapesHandle_t handle,
+                                  const char *name) {
+            *sum = memory.total + 10 * memory.used + 100 * memory.version + 1000 * (uintptr_t) handle
+                + 10000 * strlen(name);
+            return SHAPES_STATUS_SUCCESS;
+        }
 
-            shapesStatus_t shapesBatched(int count, const CUdeviceptr *addresses, const shapesHandle_t *handles,
-                                         const char *label, uint16_t extraBytes, const void *extra, int *results,
-                                         float *first) {
-                results[0] = count == 3 && addresses == NULL && handles == NULL && extra == NULL && first == NULL;
-                results[1] = label == NULL ? -1 : (int) strlen(label);
-                results[2] = extraBytes;
-                return SHAPES_STATUS_INVALID_VALUE;
-            }
-            """;
+        shapesStatus_t shapesBatched(int count, const CUdeviceptr *addresses, const shapesHandle_t *handles,
+                                     const char *label, uint16_t extraBytes, const void *extra, int *results,
+                                     float *first) {
+            results[0] = count == 3 && addresses == NULL && handles == NULL && extra == NULL && first == NULL;
+            results[1] = label == NULL ? -1 : (int) strlen(label);
+            results[2] = extraBytes;
+            return SHAPES_STATUS_INVALID_VALUE;
+        }
+        """;
 
     @BeforeAll
     static void load(@TempDir Path folder) throws Exception {
@@ -53,7 +53,7 @@ class ForeignTest {
         Path library = folder.resolve("shapes.so");
         // The loader then finds this library by its soname.
         CProgram.run(List.of("gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
-                "-Wl,-soname,libshapes.so.1", "-I" + folder, "-o", library.toString(), source.toString()));
+            "-Wl,-soname,libshapes.so.1", "-I" + folder, "-o", library.toString(), source.toString()));
         SymbolLookup.libraryLookup(library, Arena.global());
     }
 
@@ -66,7 +66,7 @@ class ForeignTest {
             memory.set(ValueLayout.JAVA_LONG, shapesMemory_t.USED_OFFSET, 2);
             memory.set(ValueLayout.JAVA_INT, shapesMemory_t.VERSION_OFFSET, 3);
             assertEquals(shapesStatus_t.SHAPES_STATUS_SUCCESS,
-                    ShapesNative.shapesOpen(sum, memory, 4, arena.allocateFrom("cubes")));
+                ShapesNative.shapesOpen(sum, memory, 4, arena.allocateFrom("cubes")));
             assertEquals(54321, sum.get(ValueLayout.JAVA_LONG, 0));
         }
     }
@@ -88,8 +88,8 @@ class ForeignTest {
 
     private static List<Integer> batched(String label, MemorySegment results) {
         assertEquals(shapesStatus_t.SHAPES_STATUS_INVALID_VALUE,
-                new ShapesForeign().shapesBatched(3, null, null, label, (short) 6, null, results, null));
+            new ShapesForeign().shapesBatched(3, null, null, label, (short) 6, null, results, null));
         return List.of(results.getAtIndex(ValueLayout.JAVA_INT, 0), results.getAtIndex(ValueLayout.JAVA_INT, 1),
-                results.getAtIndex(ValueLayout.JAVA_INT, 2));
+            results.getAtIndex(ValueLayout.JAVA_INT, 2));
     }
 }

@@ -36,7 +36,7 @@ final class GeneratedJava {
         Class<?> type = load(library.javaName() + "Dispatcher");
         Constructor<?> constructor = type.getConstructors()[0];
         Object[] arguments = Arrays.stream(constructor.getParameterTypes())
-                .map(wanted -> Proxy.newProxyInstance(loader, new Class<?>[] {wanted}, served)).toArray();
+            .map(wanted -> Proxy.newProxyInstance(loader, new Class<?>[] {wanted}, served)).toArray();
         return constructor.newInstance(arguments);
     }
 
@@ -51,10 +51,10 @@ final class GeneratedJava {
         for (Wire.Slot slot : function.request().slots()) {
             Param param = slot.param();
             arguments.add(param.isRecord() ? record((CType.Structure) param.value(), (byte[]) values.get(param), 0)
-                    : argument(param, values.get(param)));
+                : argument(param, values.get(param)));
         }
         int length = (int) method("client." + group(function).javaName() + "Requests", function).invoke(null,
-                arguments.toArray());
+            arguments.toArray());
         return Arrays.copyOf(writer.array(), length);
     }
 
@@ -77,7 +77,7 @@ final class GeneratedJava {
         }
         byte[] bytes = values.answered(param);
         return param.value() instanceof CType.Structure ? MemorySegment.ofArray(bytes) : number(param.value(),
-                ByteBuffer.wrap(Arrays.copyOf(bytes, 8)).order(ByteOrder.LITTLE_ENDIAN).getLong());
+            ByteBuffer.wrap(Arrays.copyOf(bytes, 8)).order(ByteOrder.LITTLE_ENDIAN).getLong());
     }
 
     /** A parameter's value in the request, in the form of Java's generated signatures. */
@@ -89,7 +89,7 @@ final class GeneratedJava {
             return MemorySegment.ofArray(bytes);
         }
         return value == null || !(param.value() instanceof CType type) || type instanceof CType.Handle ? value
-                : number(type, (Long) value);
+            : number(type, (Long) value);
     }
 
     /** The argument record whose bytes begin at an offset. */
@@ -98,17 +98,17 @@ final class GeneratedJava {
         for (CType.Field field : type.fields()) {
             int at = offset + field.offset();
             numbers.add(field.type() instanceof CType.Structure inner ? record(inner, bytes, at)
-                    : number(field, bytes, at));
+                : number(field, bytes, at));
         }
         Constructor<?> constructor = Arrays.stream(load(type.name()).getConstructors())
-                .filter(c -> c.getParameterCount() > 0).findFirst().orElseThrow();
+            .filter(c -> c.getParameterCount() > 0).findFirst().orElseThrow();
         return constructor.newInstance(numbers.toArray());
     }
 
     /** The number of a structure's field at an offset, as Java's type of the same size. */
     static Object number(CType.Field field, byte[] bytes, int offset) {
         return number(field.type(), ByteBuffer.wrap(Arrays.copyOf(Arrays.copyOfRange(bytes, offset,
-                offset + field.size()), 8)).order(ByteOrder.LITTLE_ENDIAN).getLong());
+            offset + field.size()), 8)).order(ByteOrder.LITTLE_ENDIAN).getLong());
     }
 
     /** A number's raw bits as Java's type of the same size. */
@@ -130,7 +130,7 @@ final class GeneratedJava {
 
     private Method method(String type, ApiFunction function) throws ReflectiveOperationException {
         return Arrays.stream(load(type).getMethods()).filter(m -> m.getName().equals(function.symbol())).findFirst()
-                .orElseThrow();
+            .orElseThrow();
     }
 
     private Class<?> load(String name) throws ReflectiveOperationException {

@@ -105,12 +105,12 @@ final class InteropSuite {
         for (int length = 0; length <= whole.length + 8; length++) {
             if (length != whole.length) {
                 CProgram.Answer answer = c.call(function.opcode(), values.requestPayload(),
-                        Arrays.copyOf(whole, length));
+                    Arrays.copyOf(whole, length));
                 assertEquals(46, answer.result(), "length=" + length);
                 assertEquals(0, answer.outputs().length, "length=" + length);
                 if (function.hasOutputs()) {
                     RecordReader in = new RecordReader().wrap(MemorySegment.ofArray(replyRecord(
-                            Arrays.copyOf(whole, length))), 0, RecordLayout.HEADER_BYTES + length);
+                        Arrays.copyOf(whole, length))), 0, RecordLayout.HEADER_BYTES + length);
                     assertNull(java.readReply(function, in), "length=" + length);
                 }
             }
@@ -144,7 +144,7 @@ final class InteropSuite {
     }
 
     private Object manual(ApiFunction function, CallValues values, Object[] arguments)
-            throws ReflectiveOperationException {
+        throws ReflectiveOperationException {
         Iterator<Object> given = Arrays.asList(arguments).iterator();
         TestCall call = (TestCall) given.next();
         for (Param param : function.params()) {
@@ -166,13 +166,13 @@ final class InteropSuite {
     }
 
     private Object driver(ApiFunction function, CallValues values, Object[] arguments)
-            throws ReflectiveOperationException {
+        throws ReflectiveOperationException {
         int at = 0;
         for (Param param : function.params()) {
             Object given = arguments[at++];
             if (param.shape() == Shape.NEW) {
                 ((MemorySegment) given).set(ValueLayout.JAVA_LONG, 0,
-                        CallValues.nativeHandle((Long) values.get(param)));
+                    CallValues.nativeHandle((Long) values.get(param)));
             } else if (param.inRequest()) {
                 compare(param, values, given);
             }
@@ -194,7 +194,7 @@ final class InteropSuite {
     }
 
     private static void compare(Structure type, byte[] expected, int offset, Object given)
-            throws ReflectiveOperationException {
+        throws ReflectiveOperationException {
         for (Field field : type.fields()) {
             Object part = given.getClass().getMethod(field.name()).invoke(given);
             if (field.type() instanceof Structure inner) {
@@ -222,7 +222,7 @@ final class InteropSuite {
                 assertArrayEquals(natives, ((MemorySegment) given).toArray(ValueLayout.JAVA_LONG), param.name());
             }
             case STRUCT, BYTES, INOUT -> assertArrayEquals((byte[]) expected,
-                    given == null ? null : ((MemorySegment) given).toArray(ValueLayout.JAVA_BYTE), param.name());
+                given == null ? null : ((MemorySegment) given).toArray(ValueLayout.JAVA_BYTE), param.name());
             default -> assertEquals(GeneratedJava.argument(param, expected), given, param.name());
         }
     }
@@ -240,7 +240,7 @@ final class InteropSuite {
 
     private void checkReplyReader(ApiFunction function, CallValues values, byte[] payload) throws Exception {
         RecordReader in = new RecordReader().wrap(MemorySegment.ofArray(replyRecord(payload)), 0,
-                RecordLayout.HEADER_BYTES + payload.length);
+            RecordLayout.HEADER_BYTES + payload.length);
         Record reply = java.readReply(function, in);
         assertNotNull(reply, in.reason());
         for (Slot slot : function.answer().slots()) {
@@ -248,7 +248,7 @@ final class InteropSuite {
             Object expected = GeneratedJava.answer(slot.param(), values);
             if (given instanceof MemorySegment bytes) {
                 assertArrayEquals(((MemorySegment) expected).toArray(ValueLayout.JAVA_BYTE),
-                        bytes.toArray(ValueLayout.JAVA_BYTE), slot.param().name());
+                    bytes.toArray(ValueLayout.JAVA_BYTE), slot.param().name());
             } else {
                 assertEquals(expected, given, slot.param().name());
             }
@@ -257,7 +257,7 @@ final class InteropSuite {
 
     private static int flags(ApiFunction function) {
         return (function.reply() == Reply.ASYNC ? 0 : RecordLayout.FLAG_REPLY)
-                | (function.credited() ? RecordLayout.FLAG_CREDITED : 0);
+            | (function.credited() ? RecordLayout.FLAG_CREDITED : 0);
     }
 
     private static byte[] payload(byte[] record) {
@@ -266,15 +266,15 @@ final class InteropSuite {
 
     static byte[] record(ApiFunction function, byte[] payload) {
         ByteBuffer record = ByteBuffer.allocate(RecordLayout.HEADER_BYTES + payload.length)
-                .order(ByteOrder.LITTLE_ENDIAN);
+            .order(ByteOrder.LITTLE_ENDIAN);
         record.putInt(record.capacity()).putInt(function.opcode()).putLong(7).putInt(8).putInt(9)
-                .putInt(flags(function)).putInt(0).put(payload);
+            .putInt(flags(function)).putInt(0).put(payload);
         return record.array();
     }
 
     private static byte[] replyRecord(byte[] payload) {
         ByteBuffer record = ByteBuffer.allocate(RecordLayout.HEADER_BYTES + payload.length)
-                .order(ByteOrder.LITTLE_ENDIAN);
+            .order(ByteOrder.LITTLE_ENDIAN);
         record.putInt(record.capacity()).position(RecordLayout.HEADER_BYTES).put(payload);
         return record.array();
     }

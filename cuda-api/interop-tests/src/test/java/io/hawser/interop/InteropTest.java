@@ -18,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** Every described function of the Driver API and of the test library "shapes", in both languages. */
 class InteropTest {
     static final Path SHAPES = Path.of(System.getProperty("hawser.root"),
-            "cuda-api/generator/src/test/resources/shapes");
+        "cuda-api/generator/src/test/resources/shapes");
 
     @TempDir
     private static Path folder;
@@ -68,6 +68,6 @@ class InteropTest {
     private static Stream<DynamicTest> each(Library library, Rule rule) {
         InteropSuite suite = new InteropSuite(new GeneratedJava(library, InteropTest.class.getClassLoader()), program);
         return library.travelling().stream().map(function -> dynamicTest(function.symbol(),
-                () -> rule.check(suite, function)));
+            () -> rule.check(suite, function)));
     }
 }

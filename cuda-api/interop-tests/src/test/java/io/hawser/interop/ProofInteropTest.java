@@ -42,10 +42,10 @@ class ProofInteropTest {
         Path program = folder.resolve("hws_proof_peer");
         Path c = ROOT.resolve("shm-transport/c");
         Process gcc = new ProcessBuilder("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra",
-                "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I" + folder, "-I" + c, "-o",
-                program.toString(), Path.of("src/test/c/hws_proof_peer.c").toString(),
-                c.resolve("hws_handshake_proof.c").toString(), c.resolve("hws_sha256.c").toString())
-                .redirectErrorStream(true).start();
+            "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I" + folder, "-I" + c, "-o",
+            program.toString(), Path.of("src/test/c/hws_proof_peer.c").toString(),
+            c.resolve("hws_handshake_proof.c").toString(), c.resolve("hws_sha256.c").toString())
+            .redirectErrorStream(true).start();
         String output = new String(gcc.getInputStream().readAllBytes());
         assertTrue(gcc.waitFor(120, TimeUnit.SECONDS) && gcc.exitValue() == 0, output);
         guest = new ProcessBuilder(program.toString()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
@@ -65,9 +65,9 @@ class ProofInteropTest {
     }
 
     private String[] ask(Purpose purpose, String secret, byte[] nonce, byte[] hello, byte[] serverProof)
-            throws IOException {
+        throws IOException {
         out.write(String.join(" ", purpose.name().toLowerCase(Locale.ROOT), secret, HEX.formatHex(nonce),
-                HEX.formatHex(hello), HEX.formatHex(serverProof)) + "\n");
+            HEX.formatHex(hello), HEX.formatHex(serverProof)) + "\n");
         out.flush();
         return in.readLine().split(" ");
     }

@@ -44,9 +44,10 @@ class RingInteropTest {
         program = folder.resolve("hws_ring_peer");
         Path c = ROOT.resolve("shm-transport/c");
         Process gcc = new ProcessBuilder("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra",
-                "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I" + folder, "-I" + c, "-o",
-                program.toString(), Path.of("src/test/c/hws_ring_peer.c").toString(), c.resolve("shm/hws_ring.c")
-                .toString(), c.resolve("shm/hws_wait.c").toString()).redirectErrorStream(true).start();
+            "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I" + folder, "-I" + c, "-o",
+            program.toString(), Path.of("src/test/c/hws_ring_peer.c").toString(), c.resolve("shm/hws_ring.c")
+                .toString(),
+            c.resolve("shm/hws_wait.c").toString()).redirectErrorStream(true).start();
         String output = new String(gcc.getInputStream().readAllBytes());
         assertTrue(gcc.waitFor(120, TimeUnit.SECONDS) && gcc.exitValue() == 0, output);
     }
@@ -117,7 +118,7 @@ class RingInteropTest {
     @Test
     void shouldSeeTheLockOfAProcessUntilItDies() throws Exception {
         Process holder = new ProcessBuilder(program.toString(), FILE.toString(), "lock", "5").redirectError(
-                ProcessBuilder.Redirect.INHERIT).start();
+            ProcessBuilder.Redirect.INHERIT).start();
         started.add(holder);
         BufferedReader out = holder.inputReader();
         assertEquals("locked", out.readLine());
@@ -131,7 +132,7 @@ class RingInteropTest {
 
     private Process start(String mode, long first, long second, long third) throws IOException {
         Process process = new ProcessBuilder(program.toString(), FILE.toString(), mode, Long.toString(first),
-                Long.toString(second), Long.toString(third)).redirectErrorStream(true).start();
+            Long.toString(second), Long.toString(third)).redirectErrorStream(true).start();
         started.add(process);
         return process;
     }

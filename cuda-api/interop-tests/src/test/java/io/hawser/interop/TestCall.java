@@ -97,7 +97,7 @@ final class TestCall implements CallContext {
         switch (doubt.next()) {
             case 1 -> fail(1);
             case 2 -> fatal("doubt");
-            default -> { }
+            default -> {}
         }
     }
 

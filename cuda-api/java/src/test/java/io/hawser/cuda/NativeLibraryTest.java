@@ -29,6 +29,6 @@ class NativeLibraryTest {
         assertFalse(NativeLibrary.isPresent("libhawser-missing.so.1"));
         assertTrue(NativeLibrary.isPresent(LIBC));
         assertTrue(assertThrows(IllegalStateException.class, () -> NativeLibrary.open("libhawser-missing.so.1"))
-                .getMessage().contains("libhawser-missing.so.1"));
+            .getMessage().contains("libhawser-missing.so.1"));
     }
 }

@@ -84,7 +84,7 @@ public final class Broker {
     public record Parts(StateDir stateDir, AdminToken adminToken, Database database, LoopPulse pulse, VgpuTable vgpus,
         VgpuService vgpuService, TokenService tokenService, GpuWatch gpuWatch, GpuMonitor gpuMonitor,
         WorkerPools pools, Confinement confinement, SessionRegistry sessions, Ledgers ledgers, TurnMode turnMode,
-        FrontDoor door, Regions regions) { }
+        FrontDoor door, Regions regions) {}
 
     /** The sources of the GPU monitor. */
     private record Monitored(WorkerPools pools, SessionRegistry registry) implements GpuMonitor.Watched {

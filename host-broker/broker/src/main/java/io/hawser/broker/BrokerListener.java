@@ -10,11 +10,11 @@ public interface BrokerListener extends DoorListener {
     void workerStarted(Duration time);
 
     /** A worker failed before it had a session. */
-    default void workerFailed(String reason) { }
+    default void workerFailed(String reason) {}
 
     /** A session has received its worker. */
-    default void sessionRuns(SessionView session) { }
+    default void sessionRuns(SessionView session) {}
 
     /** A session that had a worker has ended; {@code error} when a failure ended it. */
-    default void sessionOver(SessionView session, String reason, boolean error) { }
+    default void sessionOver(SessionView session, String reason, boolean error) {}
 }

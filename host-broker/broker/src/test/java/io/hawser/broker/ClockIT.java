@@ -77,7 +77,7 @@ class ClockIT {
             try {
                 return request.header("Content-Type", "application/json").POST(HttpRequest.BodyPublishers.ofString(
                     "{\"token\":\"" + Files.readString(folder.resolve("state/admin.token")).strip()
-                    + "\"}"));
+                        + "\"}"));
             } catch (IOException e) {
                 throw new AssertionError(e);
             }

@@ -34,8 +34,10 @@ class PlacementIT {
         try (HttpClient client = HttpClient.newHttpClient()) {
             HttpResponse<String> answer = client.send(HttpRequest.newBuilder(URI.create(
                 endpoints.get("http").asText() + path)).header("Authorization", "Bearer "
-                + Files.readString(folder.resolve("state/admin.token")).strip()).header("Content-Type",
-                "application/json").method(method, HttpRequest.BodyPublishers.ofString(body)).build(),
+                    + Files.readString(folder.resolve("state/admin.token")).strip())
+                .header("Content-Type",
+                    "application/json")
+                .method(method, HttpRequest.BodyPublishers.ofString(body)).build(),
                 HttpResponse.BodyHandlers.ofString());
             assertEquals(status, answer.statusCode(), answer.body());
             return new ObjectMapper().readTree(answer.body());

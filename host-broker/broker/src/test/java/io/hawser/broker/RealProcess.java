@@ -57,7 +57,7 @@ final class RealProcess implements AutoCloseable {
         List<String> command = new ArrayList<>(prefix);
         command.addAll(List.of(launcher().toString(), "-Dhawser.state-dir=" + stateDirInside,
             "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.listen.handshake-timeout="
-            + TestBroker.HANDSHAKE_TIMEOUT));
+                + TestBroker.HANDSHAKE_TIMEOUT));
         command.addAll(List.of(settings)); // of two settings with the same name, Java takes the last
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile());
         builder.environment().put("JAVA_HOME", System.getProperty("java.home"));

@@ -71,7 +71,7 @@ class RestartIT {
     /** Makes vGPUs until the broker is gone. Adds a name to begun before the request and to made after the answer. */
     private Thread maker(JsonNode endpoints, int round, Set<String> begun, Set<String> made) {
         return Thread.ofPlatform().start(() -> {
-            for (int i = 0; ; i++) {
+            for (int i = 0;; i++) {
                 String name = "r" + round + "-" + i;
                 begun.add(name);
                 try {

@@ -47,8 +47,8 @@ public final class TestBroker implements BrokerListener, AutoCloseable {
 
     private final Map<Refusal, Integer> refused = new EnumMap<>(Refusal.class);
     private final Broker broker;
-    private volatile Runnable whenRefused = () -> { };
-    private volatile Runnable whenSessionStarts = () -> { };
+    private volatile Runnable whenRefused = () -> {};
+    private volatile Runnable whenSessionStarts = () -> {};
 
     private TestBroker(BrokerConfig config, Map<String, String> environment) {
         broker = Broker.start(config, environment, this, DESCRIPTION_HASH);
@@ -107,7 +107,7 @@ public final class TestBroker implements BrokerListener, AutoCloseable {
 
     /** Whether the event loop answers within a second. Not on the event loop. */
     public boolean answers() {
-        return broker.loop().submit(() -> { }).awaitUninterruptibly(1, TimeUnit.SECONDS);
+        return broker.loop().submit(() -> {}).awaitUninterruptibly(1, TimeUnit.SECONDS);
     }
 
     /** Makes a token of a vGPU. */
@@ -153,7 +153,7 @@ public final class TestBroker implements BrokerListener, AutoCloseable {
 
     /** Sets the action that runs on the event loop at each refusal and may block the loop. Null removes the action. */
     public void whenRefused(Runnable action) {
-        whenRefused = action == null ? () -> { } : action;
+        whenRefused = action == null ? () -> {} : action;
     }
 
     /** Sets the action that runs on the event loop as soon as a worker has got its guest. */

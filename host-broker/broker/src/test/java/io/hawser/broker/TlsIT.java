@@ -46,8 +46,10 @@ class TlsIT {
         Path certificate = certificates.certificate("first", "IP:127.0.0.1", 30);
         Path stateDir = folder.resolve("state");
         try (RealProcess broker = new RealProcess(folder, "tls", stateDir, "-Dhawser.worker.command="
-            + TestBroker.workerCommand("normal"), "-Dhawser.tls.certificate=" + certificate, "-Dhawser.tls.key="
-            + certificates.key("first"), "-Dhawser.tls.reload-period=1s")) {
+            + TestBroker.workerCommand("normal"), "-Dhawser.tls.certificate=" + certificate,
+            "-Dhawser.tls.key="
+                + certificates.key("first"),
+            "-Dhawser.tls.reload-period=1s")) {
             URI http = URI.create(broker.awaitEndpoints().get("http").asText());
             assertEquals("https", http.getScheme());
             try (HttpClient client = HttpClient.newBuilder().sslContext(certificates.trusting()).build();

@@ -165,7 +165,7 @@ class VgpuBenchmark {
         long beganNs = System.nanoTime();
         try {
             for (int i = 0; i < ADMISSIONS; i++) {
-                Session session = sessions.admit(guests[i % VGPUS], () -> { });
+                Session session = sessions.admit(guests[i % VGPUS], () -> {});
                 sessions.abandon(session);
             }
         } catch (RefusedException e) {

@@ -106,7 +106,8 @@ class WebDoorIT {
         String name = "hawser_http_refused_connections_total{reason=\"" + reason + "\"} ";
         return broker.request("GET", "/q/metrics", "", "*/*").body().lines()
             .filter(line -> line.startsWith(name)).mapToLong(line -> (long) Double.parseDouble(
-                line.substring(name.length()))).findFirst().orElseThrow() - refusedBefore.getOrDefault(reason, 0L);
+                line.substring(name.length())))
+            .findFirst().orElseThrow() - refusedBefore.getOrDefault(reason, 0L);
     }
 
     private static void close(List<TestClient> clients) throws IOException {
@@ -307,7 +308,8 @@ class WebDoorIT {
         start("-Dhawser.http.max-per-peer=5", "-Dhawser.http.request-timeout=300s");
         Process other = new ProcessBuilder("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c",
             "for i in 1 2 3 4 5; do exec {fd}<>/dev/tcp/127.0.0.1/" + http.getPort() + "; done; echo all; "
-                + "exec {fd}<>/dev/tcp/127.0.0.1/" + http.getPort() + "; cat <&$fd; echo closed; cat").start();
+                + "exec {fd}<>/dev/tcp/127.0.0.1/" + http.getPort() + "; cat <&$fd; echo closed; cat")
+            .start();
         try {
             assertEquals("all", other.inputReader().readLine());
             assertEquals("closed", other.inputReader().readLine(), "the broker must close the sixth connection");

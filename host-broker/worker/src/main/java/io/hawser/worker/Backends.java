@@ -12,7 +12,7 @@ final class Backends {
     /** In order of preference: a real GPU first. */
     private static final List<String> PREFERENCE = List.of("nvidia", "software");
 
-    private Backends() { }
+    private Backends() {}
 
     /**
      * Opens a backend.

@@ -17,7 +17,7 @@ final class DeviceList {
     private static final int MAJOR = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
     private static final int MINOR = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
 
-    private DeviceList() { }
+    private DeviceList() {}
 
     /**
      * Prepares and describes the devices.

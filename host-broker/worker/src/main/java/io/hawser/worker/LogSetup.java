@@ -13,7 +13,7 @@ import java.util.logging.Logger;
 
 /** The worker's log: one line per event on standard error. The broker collects the lines. */
 final class LogSetup {
-    private LogSetup() { }
+    private LogSetup() {}
 
     /** Replaces the platform's two-line log format in the whole process. */
     static void install() {

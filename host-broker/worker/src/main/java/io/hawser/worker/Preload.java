@@ -19,7 +19,7 @@ import java.security.SecureRandom;
 final class Preload {
     private static final Logger LOG = System.getLogger(Preload.class.getName());
 
-    private Preload() { }
+    private Preload() {}
 
     /** Must run before the worker enters its jail. {@code ready} is the message that the worker will send. */
     static void run(ControlCodec codec, WorkerMessage.Ready ready) throws IOException {

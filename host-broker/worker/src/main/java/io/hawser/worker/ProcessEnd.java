@@ -19,7 +19,7 @@ final class ProcessEnd {
         EXIT = linker.downcallHandle(symbol, FunctionDescriptor.ofVoid(ValueLayout.JAVA_INT));
     }
 
-    private ProcessEnd() { }
+    private ProcessEnd() {}
 
     /** Does not return. The kernel frees all resources of the process, including its GPU memory. */
     static void now(int status) {

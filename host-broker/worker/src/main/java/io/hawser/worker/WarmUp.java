@@ -135,7 +135,7 @@ final class WarmUp {
     }
 
     private static void overLoopback(GpuBackend backend) throws IOException, InterruptedException, ExecutionException,
-            TimeoutException {
+        TimeoutException {
         Epoll.ensureAvailability(); // loads Netty's native code
         io.netty.channel.unix.Socket listener = io.netty.channel.unix.Socket.newSocketStream();
         try (Socket client = new Socket()) {
@@ -153,7 +153,7 @@ final class WarmUp {
     }
 
     private static void overRegion(GpuBackend backend) throws IOException, InterruptedException, ExecutionException,
-            TimeoutException {
+        TimeoutException {
         try (WarmUpRegion peer = new WarmUpRegion()) {
             runSession(backend, WarmUpRegion.PLACE, peer.takeDescriptor(), peer, WarmUp::playBursts);
         }
@@ -167,7 +167,7 @@ final class WarmUp {
 
     /** Runs a session as if the broker had assigned it. */
     private static void runSession(GpuBackend backend, SharedRegion.Place place, int descriptor, Peer peer,
-            Requests requests) throws IOException, InterruptedException, ExecutionException, TimeoutException {
+        Requests requests) throws IOException, InterruptedException, ExecutionException, TimeoutException {
         Worker worker = Worker.rehearsal(backend);
         worker.receive(new ControlCodec().encode(assign(place)), descriptor);
         try {

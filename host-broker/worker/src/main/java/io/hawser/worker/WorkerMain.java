@@ -45,7 +45,7 @@ public final class WorkerMain {
     /** {@code off} if a guest is already waiting for this worker: the worker then skips its warm-up. */
     private static final String WARM_UP = "HAWSER_WARM_UP";
 
-    private WorkerMain() { }
+    private WorkerMain() {}
 
     /**
      * Runs all steps before the ready message without a broker, and loads the classes that only NVIDIA's backend needs.
@@ -119,7 +119,7 @@ public final class WorkerMain {
             }
             worker.confine(options.jail());
             status = worker.run() ? 0 : 1;
-        // The message of a GPU that cannot be opened gives the cause, so the stack trace is logged at DEBUG only.
+            // The message of a GPU that cannot be opened gives the cause, so the stack trace is logged at DEBUG only.
         } catch (IllegalArgumentException | IllegalStateException e) {
             LOG.log(Level.ERROR, "the worker failed: {0}", e.getMessage());
             LOG.log(Level.DEBUG, "the worker failed", e);

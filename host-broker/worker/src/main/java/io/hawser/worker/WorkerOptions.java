@@ -17,7 +17,7 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
     /** Usage of the command line. */
     public static final String USAGE =
         "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N] "
-        + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--train 0|1]";
+            + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--train 0|1]";
 
     private static final int DEFAULT_CONTROL_FD = 3;
 

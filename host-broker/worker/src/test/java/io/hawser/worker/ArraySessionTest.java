@@ -37,7 +37,7 @@ class ArraySessionTest {
 
     /** Creates an array of elements with one channel; returns the status. */
     private static int create(Guest guest, long id, long width, long height, long depth, int format, int channels,
-            int flags) throws IOException {
+        int flags) throws IOException {
         return guest.call(CudaOpcodes.cuArray3DCreate_v2, out -> {
             out.fixed(48);
             out.i64(0, id);
@@ -257,7 +257,7 @@ class ArraySessionTest {
     }
 
     private static Received texture(Guest guest, long array, long mipmap, int type, long address, long width,
-            long height, long pitch) throws IOException {
+        long height, long pitch) throws IOException {
         return guest.call(CudaOpcodes.hwsTextureCreate, out -> {
             out.fixed(288);
             out.i64(0, array);

@@ -302,7 +302,7 @@ class GraphTest {
     }
 
     private static Received addAlloc(Guest guest, long graph, int index, long bytes, int... dependencies)
-            throws IOException {
+        throws IOException {
         return guest.call(CudaOpcodes.hwsGraphAddAlloc, out -> {
             ByteBuffer edges = bytes(dependencies.length * HwsGraphEdge.BYTES);
             Arrays.stream(dependencies).forEach(dependency -> edges.putInt(dependency).putInt(0));
@@ -494,8 +494,8 @@ class GraphTest {
 
     @Test
     void shouldRefuseNodesThatNoCorrectGuestSends() throws IOException {
-        refuse("as many nodes as announced", (guest, graph) ->
-            blob(guest, CudaOpcodes.hwsGraphAddNodes, graph, 2, host(0, 100)));
+        refuse("as many nodes as announced",
+            (guest, graph) -> blob(guest, CudaOpcodes.hwsGraphAddNodes, graph, 2, host(0, 100)));
         refuse("above all others", (guest, graph) -> add(guest, graph, host(5, 100), host(5, 101)));
         refuse("a node must exist", (guest, graph) -> add(guest, graph, host(0, 100, 1)));
         refuse("a type that the wire supports", (guest, graph) -> add(guest, graph,

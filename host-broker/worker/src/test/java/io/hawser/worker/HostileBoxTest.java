@@ -158,8 +158,8 @@ class HostileBoxTest {
     @Test
     void shouldRefuseDataOfAnotherLengthThanTheBox() throws IOException {
         for (int bytes : new int[] {0, 1, 127, 129, 256}) {
-            refuse("a buffer must have the described length", (rig, guest) ->
-                send(guest, bytes, guest.allocate(ALLOCATED_BYTES), 64, 2, 0, 0, 0, 64, 2, 1));
+            refuse("a buffer must have the described length",
+                (rig, guest) -> send(guest, bytes, guest.allocate(ALLOCATED_BYTES), 64, 2, 0, 0, 0, 64, 2, 1));
         }
     }
 }

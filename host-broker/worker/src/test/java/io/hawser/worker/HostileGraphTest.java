@@ -249,7 +249,7 @@ class HostileGraphTest {
 
     /** A copy node between the device and the guest's region. */
     private static byte[] regionCopy(long toPlace, long to, long fromPlace, long from, long width, long rows,
-            long pitch) {
+        long pitch) {
         ByteBuffer body = bytes(HwsGraphCopy.BYTES);
         body.putLong(toPlace).putLong(to).putLong(pitch).putLong(rows).putLong(0).putLong(0).putLong(0);
         body.putLong(fromPlace).putLong(from).putLong(pitch).putLong(rows).putLong(0).putLong(0).putLong(0);

@@ -35,7 +35,7 @@ class RegionTest {
     }
 
     private static void copy(Rig rig, int opcode, long device, long offset, long bytes, long stream, int chunk)
-            throws IOException {
+        throws IOException {
         rig.guest().send(opcode, Guest.CREDITED, device, offset, bytes, stream, chunk);
     }
 
@@ -257,7 +257,7 @@ class RegionTest {
     @Test
     void shouldServeMachineThatCannotRing() throws IOException {
         try (Rig rig = new Rig(Carrier.SHM)) {
-            rig.assignRegion(0, RegionLayout.KIND_MACHINE, () -> { });
+            rig.assignRegion(0, RegionLayout.KIND_MACHINE, () -> {});
             serve(rig);
         }
     }

@@ -113,7 +113,7 @@ class WorkerIT {
     void shouldServeSessionOverRegion() throws IOException {
         spawn("--backend", "heap");
         assertTrue(message().contains("ready"));
-        RegionPipe region = new RegionPipe(RegionLayout.KIND_PROCESS, () -> { }, () -> !process.isAlive());
+        RegionPipe region = new RegionPipe(RegionLayout.KIND_PROCESS, () -> {}, () -> !process.isAlive());
         broker.write(Rig.assignment(0, Rig.place(region)), region.descriptor());
         try (Guest guest = new Guest(region)) {
             guest.next(); // WELCOME

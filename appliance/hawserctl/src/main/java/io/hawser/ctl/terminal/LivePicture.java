@@ -118,11 +118,12 @@ public final class LivePicture {
         Table table = new Table("VGPU", "STATE", ">MEMORY", ">USED", ">SHARE", "MODE", ">SESSIONS", ">CALLS/S",
             ">WAITS/S");
         vgpus.values().stream().sorted(java.util.Comparator.comparing((Item v) -> -v.number("sessions"))
-            .thenComparing(v -> v.text("name"))).forEach(vgpu -> table.row(vgpu.text("name"), vgpu.text("state"),
-                vgpu.number("memoryBytes") == 0 ? "best effort" : Units.size(vgpu.number("memoryBytes")),
-                Units.size(vgpu.number("usedBytes")), vgpu.number("computeShare"), vgpu.text("mode"),
-                vgpu.number("sessions"), Units.count(sum(vgpu.text("name"), callRates)),
-                Units.count(sum(vgpu.text("name"), waitRates))));
+            .thenComparing(v -> v.text("name"))).forEach(
+                vgpu -> table.row(vgpu.text("name"), vgpu.text("state"),
+                    vgpu.number("memoryBytes") == 0 ? "best effort" : Units.size(vgpu.number("memoryBytes")),
+                    Units.size(vgpu.number("usedBytes")), vgpu.number("computeShare"), vgpu.text("mode"),
+                    vgpu.number("sessions"), Units.count(sum(vgpu.text("name"), callRates)),
+                    Units.count(sum(vgpu.text("name"), waitRates))));
         return table.lines();
     }
 

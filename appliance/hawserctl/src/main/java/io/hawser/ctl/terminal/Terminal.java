@@ -12,7 +12,7 @@ public final class Terminal {
     private static final int DEFAULT_COLUMNS = 80;
 
     /** Rows and columns of a window. */
-    public record Size(int rows, int columns) { }
+    public record Size(int rows, int columns) {}
 
     private Terminal() {
     }

@@ -37,8 +37,10 @@ class LivePictureTest {
             .toString());
         assertTrue(line(picture, "2  one").contains("1 MiB     2.0k      200"), line(picture, "2  one"));
         assertTrue(picture.lines().indexOf(picture.lines().stream().filter(l -> l.contains(" p2 ")).findFirst()
-            .orElseThrow()) < picture.lines().indexOf(picture.lines().stream().filter(l -> l.contains(" p1 "))
-            .findFirst().orElseThrow()), "the busiest is first");
+            .orElseThrow()) < picture.lines().indexOf(
+                picture.lines().stream().filter(l -> l.contains(" p1 "))
+                    .findFirst().orElseThrow()),
+            "the busiest is first");
         assertEquals("", line(picture, "two"));
         assertTrue(line(picture, "0  G").contains("   -  "), "a sensor that is not there");
     }

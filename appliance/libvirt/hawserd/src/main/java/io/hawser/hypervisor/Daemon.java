@@ -41,7 +41,7 @@ final class Daemon implements AutoCloseable {
     private final Door door;
 
     /** The parts that depend on the hypervisor. */
-    record Parts(Hypervisor hypervisor, HotPlug hotPlug, XenGuestSettings xen) { }
+    record Parts(Hypervisor hypervisor, HotPlug hotPlug, XenGuestSettings xen) {}
 
     /**
      * Starts hawserd: the socket answers when the constructor returns.

@@ -47,7 +47,8 @@ final class Readiness {
                 }).register();
             ChannelFuture sent = opened.awaitUninterruptibly(LIMIT_S, TimeUnit.SECONDS) && opened.isSuccess()
                 ? opened.channel().writeAndFlush(new DomainDatagramPacket(
-                    Unpooled.copiedBuffer(state, StandardCharsets.UTF_8), new DomainSocketAddress(name))) : opened;
+                    Unpooled.copiedBuffer(state, StandardCharsets.UTF_8), new DomainSocketAddress(name)))
+                : opened;
             if (!sent.awaitUninterruptibly(LIMIT_S, TimeUnit.SECONDS) || !sent.isSuccess()) {
                 Log.warn("", "cannot report " + state + " to systemd: " + sent.cause());
             }

@@ -218,8 +218,10 @@ final class Bench implements AutoCloseable {
         tcp.forEach(uuid -> settings.add(uuid + ".toml"));
         return !wanted.equals(regionNames) ? "regions " + regionNames + ", wanted " + wanted
             : !files.containsAll(wanted) || !filesWanted.containsAll(files) ? "files " + files + ", wanted "
-                + filesWanted : !settings.equals(names(state.resolve("guests"))) ? "settings "
-                + names(state.resolve("guests")) + ", wanted " + settings : "";
+                + filesWanted
+            : !settings.equals(names(state.resolve("guests"))) ? "settings "
+                + names(state.resolve("guests")) + ", wanted " + settings
+            : "";
     }
 
     private String problem(FakeHypervisor.Machine machine, Item vgpu, Set<UUID> shm, Set<UUID> tcp, Set<UUID> named)

@@ -163,7 +163,7 @@ class DomainsIT {
         assertNull(bench.start(machine));
         List<String> progress = new ArrayList<>();
         Map<String, Object> wanted = Map.of("vgpu", Map.of("region", "4M", "sessions", "2", "memory", "32M"));
-        String byVirsh = Item.of(bench.client().post("/v1/domains/hot/xml", wanted, p -> { })).text("text");
+        String byVirsh = Item.of(bench.client().post("/v1/domains/hot/xml", wanted, p -> {})).text("text");
         assertTrue(byVirsh.indexOf("virsh attach-device hot --live --config") < byVirsh.indexOf("virsh metadata hot"),
             "the metadata comes last, because hawserd plugs the device in as soon as it is set: " + byVirsh);
         assertTrue(byVirsh.contains("virsh attach-device"), byVirsh);
@@ -174,7 +174,7 @@ class DomainsIT {
         bench.await(bench::problem);
         assertTrue(machine.inactive.contains("<shmem name=\"hawser-" + machine.uuid), machine.inactive);
         assertEquals("hot", Item.list(bench.client().get("/v1/domains")).getFirst().text("domain"));
-        assertEquals("off", Item.of(bench.client().post("/v1/domains/hot/detach", Map.of(), p -> { })).text("state")
+        assertEquals("off", Item.of(bench.client().post("/v1/domains/hot/detach", Map.of(), p -> {})).text("state")
             .replace("running", "off"));
         // A thread that had already begun may write the status once more.
         bench.await(() -> machine.live.contains("hawser") ? machine.live : bench.problem());
@@ -186,11 +186,11 @@ class DomainsIT {
         FakeHypervisor.Machine machine = bench.define("read", Driver.QEMU, "", 0);
         assertNull(bench.start(machine));
         Map<String, Object> wanted = Map.of("vgpu", Map.of("region", "4M", "sessions", "2"));
-        bench.client().post("/v1/domains/read/attach", wanted, p -> { });
+        bench.client().post("/v1/domains/read/attach", wanted, p -> {});
         Path file = bench.regions.resolve("hawser-" + machine.uuid);
         try (Arena reader = Arena.ofShared(); FileChannel region = FileChannel.open(file)) {
             region.map(FileChannel.MapMode.READ_ONLY, 0, 4096, reader);
-            bench.client().post("/v1/domains/read/detach", Map.of(), p -> { });
+            bench.client().post("/v1/domains/read/detach", Map.of(), p -> {});
             bench.runPassAfterEvents(); // no further event requests a pass
             assertTrue(Files.exists(file), "a process maps it");
         }
@@ -208,7 +208,7 @@ class DomainsIT {
         machine.guestWorks = false;
         ClientException refused = assertThrows(ClientException.class, () -> bench.client().post(
             "/v1/domains/deaf/attach",
-            Map.of("vgpu", Map.of("region", "4M", "sessions", "2"), "timeoutS", 1), p -> { }));
+            Map.of("vgpu", Map.of("region", "4M", "sessions", "2"), "timeoutS", 1), p -> {}));
         assertTrue(refused.getMessage().contains("has not assigned the device an address within 1 s"),
             refused.getMessage());
         bench.await(() -> machine.live.contains("urn:hawser:vgpu:1") ? "the metadata is still there" : "");
@@ -441,7 +441,7 @@ class DomainsIT {
 
     private void command(FakeHypervisor.Machine machine, String what, Map<String, Object> body) {
         try {
-            bench.client().post("/v1/domains/" + machine.name + "/" + what, body, p -> { });
+            bench.client().post("/v1/domains/" + machine.name + "/" + what, body, p -> {});
         } catch (ClientException e) {
             // The domain does not run, or another change is in progress.
             assertEquals(Failure.REFUSED, e.failure(), e.getMessage());

@@ -123,7 +123,7 @@ final class FakeHypervisor {
 
     /** Waits until all listeners have received all events so far. */
     void awaitEvents() throws Exception {
-        events.submit(() -> { }).get(Bench.LIMIT_S, TimeUnit.SECONDS);
+        events.submit(() -> {}).get(Bench.LIMIT_S, TimeUnit.SECONDS);
     }
 
     /** Stops or starts libvirtd. */

@@ -46,7 +46,7 @@ class HookTest {
     private ServerSocketChannel other;
 
     /** The script's result. */
-    private record Ended(int exitCode, String err, String out, Duration took) { }
+    private record Ended(int exitCode, String err, String out, Duration took) {}
 
     static boolean hasCurl() throws Exception {
         return new ProcessBuilder("sh", "-c", "command -v curl").start().waitFor() == 0;

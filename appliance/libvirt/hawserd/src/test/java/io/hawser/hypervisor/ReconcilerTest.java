@@ -71,8 +71,8 @@ class ReconcilerTest {
 
     /** Whether a thread of the daemon waits in Tenants for the tenant that this test holds. */
     private static boolean hookWaits() {
-        return Thread.getAllStackTraces().entrySet().stream().anyMatch(thread ->
-            thread.getKey().getName().startsWith("worker-")
+        return Thread.getAllStackTraces().entrySet().stream()
+            .anyMatch(thread -> thread.getKey().getName().startsWith("worker-")
                 && thread.getKey().getState() == Thread.State.TIMED_WAITING
                 && Arrays.stream(thread.getValue()).anyMatch(frame -> frame.getClassName().equals(
                     Tenants.class.getName()) && frame.getMethodName().equals("hold")));

@@ -36,13 +36,13 @@ class CudaHeaderTest {
         library = new DescriptionReader(Source.classPath()).read().library("cuda");
         int described = Integer.parseInt(library.types().macros().get("CUDA_VERSION"));
         include = Stream.of(System.getenv("CUDA_HOME") == null ? "" : System.getenv("CUDA_HOME") + "/include",
-                "/usr/local/cuda/include", "/usr/include").filter(p -> !p.isEmpty()).map(Path::of)
-                .filter(p -> Files.isReadable(p.resolve("cuda.h"))).findFirst().orElse(null);
+            "/usr/local/cuda/include", "/usr/include").filter(p -> !p.isEmpty()).map(Path::of)
+            .filter(p -> Files.isReadable(p.resolve("cuda.h"))).findFirst().orElse(null);
         skipUnless(include != null, "no cuda.h");
         Matcher version = VERSION.matcher(Files.readString(include.resolve("cuda.h")));
         assertTrue(version.find(), "cuda.h must define CUDA_VERSION: " + include);
         skipUnless(Integer.parseInt(version.group(1)) == described,
-                "cuda.h is version " + version.group(1) + ", the description is of " + described);
+            "cuda.h is version " + version.group(1) + ", the description is of " + described);
     }
 
     @Test
@@ -64,8 +64,8 @@ class CudaHeaderTest {
         Files.writeString(source, Files.readString(source) + appended);
         // The macro makes the header declare every exported name, including old versions and per-thread variants.
         Process gcc = new ProcessBuilder("gcc", "-std=gnu11", "-fsyntax-only", "-D__CUDA_API_VERSION_INTERNAL",
-                "-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration", "-I" + include,
-                source.toString()).redirectErrorStream(true).start();
+            "-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration", "-I" + include,
+            source.toString()).redirectErrorStream(true).start();
         String output = new String(gcc.getInputStream().readAllBytes());
         assertTrue(gcc.waitFor(60, TimeUnit.SECONDS), "gcc must end");
         return gcc.exitValue() == 0 ? "" : output;

@@ -22,17 +22,17 @@ public final class Main {
     private static final List<String> VALUES = List.of("--language", "--out", "--description", "--library");
 
     private static final String USAGE = """
-            usage: io.hawser.cuda.generator.Main --language c|java --out DIR [--description DIR] [--library NAME]
-                   io.hawser.cuda.generator.Main --update-lock --description DIR
-            Reads the description of the libraries (cuda-api/description; without --description the one on the class
-            path; what DIR lacks comes from there) and writes, for all libraries or one, into DIR:
-              c     hws_description.h, hws_wire.h, and for each library hws_<library>_types.h, _functions.h, _opcodes.h,
-                    _calls.h, _calls_<group>.c, _stubs_<group>.c, _unsupported.h, _unsupported.c, _procs.inc,
-                    _results.inc
-              java  opcodes, types, backend interface, foreign functions, manual calls, dispatchers, replies; in a
-                    package 'client' encoders of requests and decoders of replies, for tests and tools
-            A file that is already right keeps its time. Opcodes must be in <library>/opcodes.lock; --update-lock adds
-            new ones and refuses to change old ones.""";
+        usage: io.hawser.cuda.generator.Main --language c|java --out DIR [--description DIR] [--library NAME]
+               io.hawser.cuda.generator.Main --update-lock --description DIR
+        Reads the description of the libraries (cuda-api/description; without --description the one on the class
+        path; what DIR lacks comes from there) and writes, for all libraries or one, into DIR:
+          c     hws_description.h, hws_wire.h, and for each library hws_<library>_types.h, _functions.h, _opcodes.h,
+                _calls.h, _calls_<group>.c, _stubs_<group>.c, _unsupported.h, _unsupported.c, _procs.inc,
+                _results.inc
+          java  opcodes, types, backend interface, foreign functions, manual calls, dispatchers, replies; in a
+                package 'client' encoders of requests and decoders of replies, for tests and tools
+        A file that is already right keeps its time. Opcodes must be in <library>/opcodes.lock; --update-lock adds
+        new ones and refuses to change old ones.""";
 
     private Main() {
     }
@@ -60,7 +60,7 @@ public final class Main {
             OpcodeLock.parse(source.text(library.name() + "/" + OpcodeLock.FILE)).check(library);
         }
         OutputFiles files = new OutputFiles(Path.of(options.get("--out")),
-                String.format("%s from the description %016x.", BANNER, description.hash()));
+            String.format("%s from the description %016x.", BANNER, description.hash()));
         switch (options.get("--language")) {
             case "c" -> CEmitters.emit(description, options.get("--library"), files);
             case "java" -> JavaEmitters.emit(description, options.get("--library"), files);
@@ -90,7 +90,7 @@ public final class Main {
             options.put(args[i], flag ? "" : args[++i]);
         }
         boolean complete = options.containsKey("--update-lock") ? options.containsKey("--description")
-                : options.containsKey("--language") && options.containsKey("--out");
+            : options.containsKey("--language") && options.containsKey("--out");
         if (!complete) {
             throw usage("options=" + options.keySet());
         }

@@ -51,7 +51,7 @@ class MainTest {
         }
         String unsupported = Files.readString(folder.resolve("hws_cuda_unsupported.c"));
         library.unsupported().keySet().forEach(name -> assertTrue(unsupported.contains(" " + name + "(void) {"),
-                name));
+            name));
     }
 
     @Test

@@ -22,7 +22,7 @@ public record BackendOptions(long memoryBytes, int threads, int devices, List<St
     public BackendOptions {
         if (memoryBytes < 0 || threads < 0) {
             throw new IllegalArgumentException(
-                    "limits must not be negative: memoryBytes=" + memoryBytes + ", threads=" + threads);
+                "limits must not be negative: memoryBytes=" + memoryBytes + ", threads=" + threads);
         }
         if (devices < 1 || devices > MAX_DEVICES) {
             throw new IllegalArgumentException("devices must be 1.." + MAX_DEVICES + ": devices=" + devices);

@@ -13,7 +13,7 @@ public interface DeviceLinker {
      * @param option CUjit_option.
      * @param value the guest's value.
      */
-    record Option(int option, long value) { }
+    record Option(int option, long value) {}
 
     /**
      * One piece of code.
@@ -23,7 +23,7 @@ public interface DeviceLinker {
      * @param name for messages.
      * @param options for this input alone.
      */
-    record Input(int type, MemorySegment bytes, String name, List<Option> options) { }
+    record Input(int type, MemorySegment bytes, String name, List<Option> options) {}
 
     /**
      * Links the inputs.

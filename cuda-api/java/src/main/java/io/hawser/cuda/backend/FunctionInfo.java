@@ -30,7 +30,7 @@ public final class FunctionInfo {
     public void set(long nativeHandle, int[] paramOffsets, int[] paramSizes) {
         if (paramOffsets.length != paramSizes.length || paramOffsets.length > MAX_PARAMS) {
             throw new IllegalArgumentException("each parameter has an offset and a size, at most " + MAX_PARAMS
-                    + ": offsets=" + paramOffsets.length + ", sizes=" + paramSizes.length);
+                + ": offsets=" + paramOffsets.length + ", sizes=" + paramSizes.length);
         }
         handle = nativeHandle;
         offsets = paramOffsets;

@@ -95,7 +95,7 @@ public interface GpuBackend extends AutoCloseable {
      * @param attributes array of CUlaunchAttribute, may be empty; read before this returns.
      */
     int launch(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes,
-            long stream, int flags, MemorySegment packedParams, MemorySegment attributes);
+        long stream, int flags, MemorySegment packedParams, MemorySegment attributes);
 
     /**
      * Loads device code.
@@ -268,7 +268,7 @@ public interface GpuBackend extends AutoCloseable {
      * @param out receives two ints: clusters and size; each is the negated CUresult if its query fails.
      */
     default int clusters(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
-            int sharedBytes, MemorySegment attributes, MemorySegment out) {
+        int sharedBytes, MemorySegment attributes, MemorySegment out) {
         return CUresult.CUDA_ERROR_NOT_SUPPORTED;
     }
 

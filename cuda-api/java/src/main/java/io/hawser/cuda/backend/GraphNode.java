@@ -20,7 +20,7 @@ public sealed interface GraphNode {
      * @param attributes array of CUlaunchAttribute, may be empty.
      */
     record Kernel(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
-            int sharedBytes, int flags, MemorySegment params, MemorySegment attributes) implements GraphNode { }
+        int sharedBytes, int flags, MemorySegment params, MemorySegment attributes) implements GraphNode {}
 
     /** The location of a copy's end. */
     enum Place {
@@ -69,7 +69,7 @@ public sealed interface GraphNode {
      * @param rows over 0.
      * @param slices over 0.
      */
-    record Copy(End destination, End source, long widthBytes, long rows, long slices) implements GraphNode { }
+    record Copy(End destination, End source, long widthBytes, long rows, long slices) implements GraphNode {}
 
     /**
      * A fill.
@@ -81,17 +81,17 @@ public sealed interface GraphNode {
      * @param width elements of a row, over 0.
      * @param rows over 0.
      */
-    record Fill(long address, long pitch, int value, int elementBytes, long width, long rows) implements GraphNode { }
+    record Fill(long address, long pitch, int value, int elementBytes, long width, long rows) implements GraphNode {}
 
     /**
      * A function of the worker, run at each execution: {@link GraphBackend#hostFunctions}.
      *
      * @param id the number that the function gets.
      */
-    record Host(long id) implements GraphNode { }
+    record Host(long id) implements GraphNode {}
 
     /** A point without work, which only has dependencies. */
-    record Empty() implements GraphNode { }
+    record Empty() implements GraphNode {}
 
     /**
      * An inner graph. Adding the node moves the graph into it: the graph and its nodes keep their handles but end with
@@ -99,26 +99,26 @@ public sealed interface GraphNode {
      *
      * @param graph handle of the backend; not yet inside another node.
      */
-    record Child(long graph) implements GraphNode { }
+    record Child(long graph) implements GraphNode {}
 
     /**
      * Records an event.
      *
      * @param event handle of the backend.
      */
-    record EventRecord(long event) implements GraphNode { }
+    record EventRecord(long event) implements GraphNode {}
 
     /**
      * Waits for the work that an event recorded last before the graph's launch.
      *
      * @param event handle of the backend.
      */
-    record EventWait(long event) implements GraphNode { }
+    record EventWait(long event) implements GraphNode {}
 
     /**
      * Frees the memory of an allocating node of this or another graph.
      *
      * @param address address of the memory.
      */
-    record Free(long address) implements GraphNode { }
+    record Free(long address) implements GraphNode {}
 }

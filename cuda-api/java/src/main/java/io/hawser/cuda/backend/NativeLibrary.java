@@ -66,7 +66,7 @@ public final class NativeLibrary {
         FunctionDescriptor descriptor = FunctionDescriptor.of(ValueLayout.JAVA_INT, parameters);
         Optional<MethodHandle> found = lookup.find(symbol).map(address -> LINKER.downcallHandle(address, descriptor));
         return found.orElseGet(() -> MethodHandles.dropArguments(MethodHandles.constant(int.class, missing), 0,
-                descriptor.toMethodType().parameterList()));
+            descriptor.toMethodType().parameterList()));
     }
 
     /** Converts an exception from a call of a handle: native functions throw nothing, so the JVM threw it. */

@@ -59,7 +59,7 @@ public final class Access implements AutoCloseable {
      * @param loginLife a login ends after this time in any case.
      * @param loopbackRead whether reading over the loopback interface needs no identity.
      */
-    public record Limits(int maxFailures, Duration loginIdle, Duration loginLife, boolean loopbackRead) { }
+    public record Limits(int maxFailures, Duration loginIdle, Duration loginLife, boolean loopbackRead) {}
 
     /** Connects the parts; the clock counts nanoseconds. */
     public Access(AdminToken adminToken, UsersFile users, TokenIssuer issuer, Limits limits, LongSupplier nowNs) {
@@ -193,7 +193,7 @@ public final class Access implements AutoCloseable {
      *
      * @param cookie null when the attempt was rejected.
      */
-    public record LoginResult(Answer answer, String cookie) { }
+    public record LoginResult(Answer answer, String cookie) {}
 
     /** Logs in by name and password; the stage does not fail. */
     public CompletionStage<LoginResult> login(String name, char[] password, String peer) {

@@ -10,7 +10,7 @@ public sealed interface Answer {
      * @param holds whether the identity is still valid, for answers that last hours; the check counts as use of a
      * login.
      */
-    record Known(Identity identity, BooleanSupplier holds) implements Answer { }
+    record Known(Identity identity, BooleanSupplier holds) implements Answer {}
 
     /**
      * The sender is unknown, or must wait before its next attempt.
@@ -20,5 +20,5 @@ public sealed interface Answer {
      * @param waitSeconds time to wait before the next attempt; 0 for none.
      * @param name the claimed name, for the audit log; empty when there was none.
      */
-    record Refused(int status, String detail, long waitSeconds, String name) implements Answer { }
+    record Refused(int status, String detail, long waitSeconds, String name) implements Answer {}
 }

@@ -36,7 +36,7 @@ public final class VgpuService {
     private final Consumer<VgpuTable> moved;
 
     /** The objects that hold resources of vGPUs. */
-    public record Users(SessionRegistry sessions, Regions regions, ImageStore images, Ledgers ledgers) { }
+    public record Users(SessionRegistry sessions, Regions regions, ImageStore images, Ledgers ledgers) {}
 
     /**
      * Creates the service.

@@ -18,4 +18,4 @@ import java.time.Duration;
 record DoorContext(TokenTable tokens, SessionRegistry sessions, WorkerPools pools, StatusSource status,
     ConnectionLimits limits,
     LogLimiter logLimiter, DoorListener listener, long descriptionHash, Duration handshakeTimeout,
-    boolean oldProofs) { }
+    boolean oldProofs) {}

@@ -30,7 +30,7 @@ final class HandshakeRecords {
      * @param payload of the whole record, which the proofs cover.
      */
     record Hello(int handshakeVersion, long pid, long descriptionHash, byte[] clientNonce, String keyId, String program,
-        String host, byte[] payload) { }
+        String host, byte[] payload) {}
 
     /**
      * The guest's answer to the challenge.
@@ -38,7 +38,7 @@ final class HandshakeRecords {
      * @param purpose a session or the status.
      * @param bytes the proof, 32 bytes.
      */
-    record Proof(HandshakeProof.Purpose purpose, byte[] bytes) { }
+    record Proof(HandshakeProof.Purpose purpose, byte[] bytes) {}
 
     /** A record that violates the protocol. */
     static final class MalformedException extends Exception {
@@ -78,7 +78,7 @@ final class HandshakeRecords {
     static Proof proof(byte[] record) throws MalformedException {
         HandshakeProof.Purpose purpose = new RecordReader().wrap(MemorySegment.ofArray(record), 0, record.length)
             .opcode() == RecordLayout.CONTROL_ASK_STATUS ? HandshakeProof.Purpose.STATUS
-            : HandshakeProof.Purpose.SESSION;
+                : HandshakeProof.Purpose.SESSION;
         boolean asks = purpose == HandshakeProof.Purpose.STATUS;
         RecordReader reader = open(record, asks ? RecordLayout.CONTROL_ASK_STATUS : RecordLayout.CONTROL_PROOF,
             PROOF_SEQUENCE);

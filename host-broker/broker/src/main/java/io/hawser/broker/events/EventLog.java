@@ -31,7 +31,7 @@ public final class EventLog {
     static final int MAX_TEXT_CHARACTERS = 400;
 
     private record Pending(Instant time, Event.Kind kind, Event.Severity severity, String vgpu, long sessionId,
-        String text) { }
+        String text) {}
 
     /** The events of one kind. Guarded by the log. */
     private static final class Kept {

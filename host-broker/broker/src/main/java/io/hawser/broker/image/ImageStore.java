@@ -30,7 +30,7 @@ public final class ImageStore implements AutoCloseable {
      * @param maxImages number of images; each needs a descriptor of the broker.
      * @param maxBytes memory of all images; 0 keeps none.
      */
-    public record Limits(int maxImages, long maxBytes) { }
+    public record Limits(int maxImages, long maxBytes) {}
 
     /** A number of images and the sum of their bytes. */
     private record Use(int images, long bytes) {
@@ -52,10 +52,10 @@ public final class ImageStore implements AutoCloseable {
     /** Waiting offers of one worker; a correct guest loads a few large libraries in a row. */
     private static final int MAX_WAITING = 64;
 
-    private record Image(int descriptor, long bytes) { }
+    private record Image(int descriptor, long bytes) {}
 
     /** An image that a worker writes, and the worker's further offers. */
-    private record Writing(String vgpu, String sha256, Image image, Queue<WorkerMessage.Image> waiting) { }
+    private record Writing(String vgpu, String sha256, Image image, Queue<WorkerMessage.Image> waiting) {}
 
     private final Limits limits;
     private final Limits total;

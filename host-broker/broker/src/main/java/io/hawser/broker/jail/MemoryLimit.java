@@ -15,8 +15,8 @@ record MemoryLimit(OptionalLong wanted, long machineBytes) {
 
     /** Uses the memory of this machine, or of the broker's control group. */
     static MemoryLimit of(OptionalLong wanted) {
-        com.sun.management.OperatingSystemMXBean machine = (com.sun.management.OperatingSystemMXBean)
-            ManagementFactory.getOperatingSystemMXBean();
+        com.sun.management.OperatingSystemMXBean machine =
+            (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         return new MemoryLimit(wanted, machine.getTotalMemorySize());
     }
 

@@ -18,7 +18,7 @@ final class SystemCallNames {
     /** Reads the table. */
     SystemCallNames() {
         try (InputStream table = SystemCallNames.class.getResourceAsStream(TABLE);
-                BufferedReader lines = new BufferedReader(new InputStreamReader(table, StandardCharsets.US_ASCII))) {
+            BufferedReader lines = new BufferedReader(new InputStreamReader(table, StandardCharsets.US_ASCII))) {
             lines.lines().map(line -> line.split(" ")).forEach(f -> names.put(Integer.valueOf(f[0]), f[1]));
         } catch (IOException e) {
             throw new UncheckedIOException("the table of system calls must be readable: " + TABLE, e);

@@ -70,7 +70,7 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
      * @param contextBytes memory of a context on a GPU, by its UUID; 0 while it is unknown.
      */
     public Ledgers(int maxSessions, Supplier<List<Device>> devices, Quotas quotas,
-            ToLongFunction<String> contextBytes) {
+        ToLongFunction<String> contextBytes) {
         this.contextBytes = contextBytes;
         slotCount = Math.clamp(2L * maxSessions + 64, 1, LedgerLayout.MAX_SLOTS - 1);
         this.devices = devices;

@@ -55,9 +55,9 @@ public final class OutsideLook {
         void end(long session, String reason);
     }
 
-    private record Place(String vgpu, String gpu) { }
+    private record Place(String vgpu, String gpu) {}
 
-    private record Seen(SessionView session, long bytes) { }
+    private record Seen(SessionView session, long bytes) {}
 
     private final Watched watched;
     private final Map<Place, Integer> over = new HashMap<>(); // checks in a row
@@ -73,8 +73,8 @@ public final class OutsideLook {
         Map<Place, List<Seen>> seen = new HashMap<>();
         for (SessionView session : watched.sessions()) {
             for (String gpu : session.workerPid() == 0 ? List.<String>of() : session.gpus()) {
-                watched.processBytes(gpu, session.workerPid()).ifPresent(bytes ->
-                    seen.computeIfAbsent(new Place(session.guest().vgpu(), gpu), p -> new ArrayList<>())
+                watched.processBytes(gpu, session.workerPid()).ifPresent(
+                    bytes -> seen.computeIfAbsent(new Place(session.guest().vgpu(), gpu), p -> new ArrayList<>())
                         .add(new Seen(session, bytes)));
             }
         }
@@ -92,7 +92,7 @@ public final class OutsideLook {
     }
 
     private void check(Place place, Device device, List<Seen> workers, Set<Place> stillOver,
-            Set<Place> stillFarOver) {
+        Set<Place> stillFarOver) {
         long limitBytes = watched.amount(place.vgpu, device).limitBytes();
         long context = watched.contextBytes(place.gpu);
         long contexts = workers.size() * (context == 0 ? UNKNOWN_CONTEXT_BYTES : context);

@@ -57,13 +57,15 @@ public class BrokerMetrics implements BrokerListener {
                 .description("Time from a guest's connect, or the first look at its claim, until a worker has it")
                 .tag("carrier", carrier.label())
                 .serviceLevelObjectives(Duration.ofMillis(1), Duration.ofMillis(5), Duration.ofMillis(20),
-                    Duration.ofMillis(100), Duration.ofMillis(600), Duration.ofSeconds(3)).register(registry));
+                    Duration.ofMillis(100), Duration.ofMillis(600), Duration.ofSeconds(3))
+                .register(registry));
         }
         workerFailures = Counter.builder("hawser.worker.start.failures")
             .description("Workers that failed before they had a session").register(registry);
         workerStart = Timer.builder("hawser.worker.start").description("Time from a worker's start until it is ready")
             .serviceLevelObjectives(Duration.ofMillis(200), Duration.ofMillis(400), Duration.ofMillis(600),
-                Duration.ofSeconds(1), Duration.ofSeconds(3), Duration.ofSeconds(10)).register(registry);
+                Duration.ofSeconds(1), Duration.ofSeconds(3), Duration.ofSeconds(10))
+            .register(registry);
     }
 
     /**

@@ -8,4 +8,4 @@ import io.hawser.broker.view.VgpuInventory;
 
 /** The parts of a broker whose figures are metrics. */
 public record Sources(SessionRegistry sessions, WorkerPools pools, Regions regions, GpuInventory gpus,
-    VgpuInventory vgpus) { }
+    VgpuInventory vgpus) {}

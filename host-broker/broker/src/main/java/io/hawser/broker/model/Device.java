@@ -5,4 +5,4 @@ package io.hawser.broker.model;
  *
  * @param totalBytes of device memory, 0 or more.
  */
-public record Device(String name, String uuid, long totalBytes, String pciBusId, String computeCapability) { }
+public record Device(String name, String uuid, long totalBytes, String pciBusId, String computeCapability) {}

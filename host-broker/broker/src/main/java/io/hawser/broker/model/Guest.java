@@ -12,4 +12,4 @@ package io.hawser.broker.model;
  * @param program its program's name.
  * @param host its machine's name.
  */
-public record Guest(String keyId, String vgpu, Carrier carrier, String peer, long pid, String program, String host) { }
+public record Guest(String keyId, String vgpu, Carrier carrier, String peer, long pid, String program, String host) {}

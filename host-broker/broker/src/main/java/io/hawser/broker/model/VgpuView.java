@@ -11,4 +11,4 @@ import java.util.List;
  * @param tokens number of its tokens.
  */
 public record VgpuView(Vgpu vgpu, VgpuState state, String problem, List<String> placedGpus, int sessions,
-    int tokens) { }
+    int tokens) {}

@@ -39,7 +39,7 @@ public final class GpuMonitor {
     }
 
     /** Readings and their time. */
-    private record Picture(long takenNs, Map<String, GpuReading> readings, Map<String, Long> contextBytes) { }
+    private record Picture(long takenNs, Map<String, GpuReading> readings, Map<String, Long> contextBytes) {}
 
     private final Watched watched;
     private final long staleNs;

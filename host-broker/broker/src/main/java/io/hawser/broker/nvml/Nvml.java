@@ -45,13 +45,13 @@ final class Nvml implements AutoCloseable {
     private MemorySegment events;
 
     /** A process on a GPU; {@code bytes} is null where the driver has no figure. */
-    record Process(long pid, Long bytes) { }
+    record Process(long pid, Long bytes) {}
 
     /** Device memory in bytes; {@code used} includes the driver's own part only with old drivers. */
-    record Memory(long total, long used) { }
+    record Memory(long total, long used) {}
 
     /** An error that the driver has reported; {@code xid} is NVIDIA's number of its kind. */
-    record Xid(MemorySegment device, long xid) { }
+    record Xid(MemorySegment device, long xid) {}
 
     private Nvml(SymbolLookup library) {
         this.library = library;

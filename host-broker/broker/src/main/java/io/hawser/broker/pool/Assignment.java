@@ -28,7 +28,7 @@ public record Assignment(long sessionId, String vgpu, long memoryBytes, String p
      * @param mapAddress address at which the guest reports to have mapped the region; 0 for any address.
      * @param epoch of the region.
      */
-    public record Place(long regionBytes, int slotCount, int slot, int kind, long mapAddress, long epoch) { }
+    public record Place(long regionBytes, int slotCount, int slot, int kind, long mapAddress, long epoch) {}
 
     /** Adds the fields of this assignment to a message to the worker. */
     void describe(ObjectNode message) {

@@ -46,7 +46,7 @@ final class StartQueue<T> {
     private int waiting;
 
     /** A start and its place in the order of arrival. */
-    private record Place<T>(T start, long number) { }
+    private record Place<T>(T start, long number) {}
 
     /** One vGPU's starts. */
     private static final class Line<T> {

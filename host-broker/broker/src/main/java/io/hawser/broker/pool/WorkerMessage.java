@@ -29,40 +29,40 @@ public sealed interface WorkerMessage {
     int MAX_TEXT_CHARACTERS = 512;
 
     /** The worker has opened its GPU and waits for a session. */
-    record Ready(long pid, String backend, String jail, List<Device> devices) implements WorkerMessage { }
+    record Ready(long pid, String backend, String jail, List<Device> devices) implements WorkerMessage {}
 
     /**
      * The worker has entered its jail; {@code listener} is the number of the descriptor of its seccomp listener, 0 to
      * 65535.
      */
-    record Jailed(int listener) implements WorkerMessage { }
+    record Jailed(int listener) implements WorkerMessage {}
 
     /** Totals since the session began. */
-    record Stats(WorkerStats totals) implements WorkerMessage { }
+    record Stats(WorkerStats totals) implements WorkerMessage {}
 
     /** A fault has ended the session's work on its GPU; {@code result} is a CUresult. */
-    record Lost(long result) implements WorkerMessage { }
+    record Lost(long result) implements WorkerMessage {}
 
     /** The session has ended; {@code error} is whether it failed. */
-    record Ended(String reason, boolean error) implements WorkerMessage { }
+    record Ended(String reason, boolean error) implements WorkerMessage {}
 
     /** A worker's message about device code; {@code sha256} is 64 lower-case hexadecimal digits. */
-    sealed interface OfImage extends WorkerMessage { }
+    sealed interface OfImage extends WorkerMessage {}
 
     /** The guest has sent device code of this digest and length, which the broker may keep. */
-    record Image(String sha256, long bytes) implements OfImage { }
+    record Image(String sha256, long bytes) implements OfImage {}
 
     /** The worker has written the image into the memory that it got; {@code sha256} is empty when it could not. */
-    record Stored(String sha256) implements OfImage { }
+    record Stored(String sha256) implements OfImage {}
 
     /** The worker requests device code that the broker keeps. */
-    record Want(String sha256) implements OfImage { }
+    record Want(String sha256) implements OfImage {}
 
     /** The image that the worker got has another digest. */
-    record Unfit(String sha256) implements OfImage { }
+    record Unfit(String sha256) implements OfImage {}
 
     /** A worker's message about memory for other sessions; {@code name} is 32 lower-case hexadecimal digits. */
-    sealed interface OfMemory extends WorkerMessage { }
+    sealed interface OfMemory extends WorkerMessage {}
 
     /**
      * The guest shares memory, or an event.
@@ -80,13 +80,13 @@ public sealed interface WorkerMessage {
     }
 
     /** The guest has closed memory that it had found, or could not open it. */
-    record Release(String name) implements OfMemory { }
+    record Release(String name) implements OfMemory {}
 
     /** The shared memory or event no longer exists; the broker answers. */
-    record Unshare(String name) implements OfMemory { }
+    record Unshare(String name) implements OfMemory {}
 
     /** The guest looks for memory that another session has shared. */
-    record Find(String name) implements OfMemory { }
+    record Find(String name) implements OfMemory {}
 
     /**
      * Parses a message.
@@ -110,7 +110,8 @@ public sealed interface WorkerMessage {
     final class Parser {
         private static final ObjectMapper JSON = new ObjectMapper(JsonFactory.builder()
             .streamReadConstraints(StreamReadConstraints.builder().maxNestingDepth(8).maxNumberLength(20)
-                .maxStringLength(MAX_MESSAGE_BYTES).build()).build());
+                .maxStringLength(MAX_MESSAGE_BYTES).build())
+            .build());
 
         private static final int MAX_DESCRIPTOR = 65535;
         private static final Pattern DIGEST = Pattern.compile("[0-9a-f]{64}");

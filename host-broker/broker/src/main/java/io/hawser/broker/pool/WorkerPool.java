@@ -38,7 +38,7 @@ public final class WorkerPool {
         void onReady(Duration time);
 
         /** A worker failed before it had a session. */
-        default void onStartFailure(String reason) { }
+        default void onStartFailure(String reason) {}
     }
 
     /** The pool cannot provide a worker; the message gives the reason. */
@@ -52,7 +52,7 @@ public final class WorkerPool {
 
     /** Sizes and times. */
     public record Limits(int size, Duration startTimeout, Duration minBackOff, Duration maxBackOff,
-        Duration endTimeout, StartRules starts) { }
+        Duration endTimeout, StartRules starts) {}
 
     /**
      * Determines the order of starts.
@@ -60,7 +60,7 @@ public final class WorkerPool {
      * @param weights of vGPUs, by name, 1 to 100.
      * @param activeElsewhere whether a start waits, or has waited lately, for a worker of another pool.
      */
-    record Fairness(ToIntFunction<String> weights, BooleanSupplier activeElsewhere) { }
+    record Fairness(ToIntFunction<String> weights, BooleanSupplier activeElsewhere) {}
 
     private enum Phase { STARTING, READY, ASSIGNED, ENDING }
 

@@ -92,7 +92,7 @@ public final class WorkerPools {
             states.stream().mapToInt(PoolState::ready).sum(), states.stream().mapToInt(PoolState::starting).sum(),
             states.stream().mapToInt(PoolState::assigned).sum(), worst.failures(), worst.lastFailure(),
             first.backend(), first.devices(), states.stream().flatMap(state -> state.waiting().entrySet().stream())
-            .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue, Integer::sum, TreeMap::new)));
+                .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue, Integer::sum, TreeMap::new)));
     }
 
     /** Determines the order of starts in the pool of a kind. */

@@ -55,7 +55,8 @@ final class Spawn {
         FunctionDescriptor.of(ADDRESS, ValueLayout.JAVA_INT));
     private static final MethodHandle WAITID = LINKER.downcallHandle(symbol("waitid"),
         FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ADDRESS,
-            ValueLayout.JAVA_INT), Linker.Option.captureCallState("errno"));
+            ValueLayout.JAVA_INT),
+        Linker.Option.captureCallState("errno"));
 
     private Spawn() {
     }

@@ -66,5 +66,5 @@ record Claim(int kind, long pid, long epoch, long descriptionHash, int protocolV
     }
 
     /** A refusal and its reason. */
-    record Problem(Refusal refusal, String reason) { }
+    record Problem(Refusal refusal, String reason) {}
 }

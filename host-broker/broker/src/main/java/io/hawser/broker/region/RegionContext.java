@@ -19,4 +19,4 @@ import io.netty.channel.EventLoop;
  */
 record RegionContext(EventLoop loop, VgpuTable vgpus, SessionRegistry sessions, WorkerPools pools,
     StatusSource status, LogLimiter logLimiter, DoorListener listener, long descriptionHash, RegionFolders folders,
-    MadeSockets sockets) { }
+    MadeSockets sockets) {}

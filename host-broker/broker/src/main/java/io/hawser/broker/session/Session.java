@@ -27,7 +27,7 @@ public final class Session implements WorkerRequest {
     private final CompletableFuture<Void> over = new CompletableFuture<>();
     private Worker worker;
     private volatile LedgerSlot slot; // of the worker; null without a worker
-    private Consumer<String> cancel = reason -> { };
+    private Consumer<String> cancel = reason -> {};
     private boolean isEndLogged;
     private boolean lost;
     private boolean failed;

@@ -45,7 +45,7 @@ public final class SessionRegistry {
         void onEnd(SessionView session, String reason, boolean error);
 
         /** A fault has ended a session's work on its GPU; its guest is still connected. */
-        default void onGpuLost(SessionView session) { }
+        default void onGpuLost(SessionView session) {}
 
         /** A listener that only traces. */
         Listener NONE = new Listener() {

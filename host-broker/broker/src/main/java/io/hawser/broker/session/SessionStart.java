@@ -30,7 +30,7 @@ public final class SessionStart {
         void send(Worker worker) throws IOException;
 
         /** Undoes {@link #send} after its failure, or after a worker that could not be attached. */
-        default void takeBack() { }
+        default void takeBack() {}
 
         /** The worker serves the guest. Last call. */
         void started();

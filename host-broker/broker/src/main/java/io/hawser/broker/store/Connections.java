@@ -58,7 +58,7 @@ final class Connections implements AutoCloseable {
 
     /** Runs a read; repeats it when another thread's change closed the file meanwhile. */
     <T> T read(Database.Work<T> work) throws SQLException {
-        for (int tries = 1; ; tries++) {
+        for (int tries = 1;; tries++) {
             try {
                 return with(work, false);
             } catch (ClosedException e) {

@@ -36,7 +36,7 @@ public final class VgpuStore {
      *
      * @param placed UUIDs of the vGPU's GPUs; empty while it has none.
      */
-    public record Kept(Vgpu vgpu, List<String> placed) { }
+    public record Kept(Vgpu vgpu, List<String> placed) {}
 
     /** All vGPUs, the oldest first. */
     public static List<Kept> all(Connection connection) throws SQLException {
@@ -58,7 +58,8 @@ public final class VgpuStore {
             list(row.getString("carriers")).forEach(label -> Carrier.of(label).ifPresent(carriers::add));
             return new Kept(new Vgpu(name, UUID.fromString(row.getString("id")),
                 new Owner(Labelled.of(Owner.Kind.class, row.getString("owner_kind"), "owner"),
-                    row.getString("owner_id")), row.getLong("memory_bytes"), row.getInt("compute_share"),
+                    row.getString("owner_id")),
+                row.getLong("memory_bytes"), row.getInt("compute_share"),
                 Labelled.of(Sharing.class, row.getString("sharing"), "mode"), GpuChoice.parse(row.getString("gpus")),
                 Set.copyOf(carriers), row.getInt("max_sessions"),
                 Labelled.of(Origin.class, row.getString("origin"), "origin"), time(row, "created"),

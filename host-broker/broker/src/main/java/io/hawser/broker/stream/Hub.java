@@ -18,7 +18,7 @@ final class Hub {
      */
     static final Duration ALIVE = Duration.ofSeconds(15);
 
-    private record Entry(Client client, BooleanSupplier isAuthorized, long sinceNs) { }
+    private record Entry(Client client, BooleanSupplier isAuthorized, long sinceNs) {}
 
     private final int maxClients;
     private final LongSupplier nowNs;

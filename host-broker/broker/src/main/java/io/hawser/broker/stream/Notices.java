@@ -52,8 +52,8 @@ final class Notices {
         if (!now.health().equals(before)) {
             add(Event.Kind.GPU, now.health().equals("ok") ? Event.Severity.INFO : now.health().equals("lost")
                 ? Event.Severity.ERROR : Event.Severity.WARNING, "", "GPU " + now.index() + " " + now.name() + " is "
-                + now.health() + (now.healthDetail().isEmpty() ? "" : ": " + now.healthDetail()) + " (" + now.uuid()
-                + ")");
+                    + now.health() + (now.healthDetail().isEmpty() ? "" : ": " + now.healthDetail()) + " (" + now.uuid()
+                    + ")");
         }
     }
 

@@ -10,4 +10,4 @@ import java.util.List;
 
 /** The state of the broker at one moment; see openapi.yml. */
 public record Picture(Instant time, BrokerInfo broker, List<GpuInfo> gpus, List<VgpuInfo> vgpus,
-    List<SessionInfo> sessions, List<RegionInfo> regions) { }
+    List<SessionInfo> sessions, List<RegionInfo> regions) {}

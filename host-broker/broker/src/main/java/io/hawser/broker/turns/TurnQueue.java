@@ -100,7 +100,6 @@ final class TurnQueue {
         return share == null ? 0 : (long) share.chargedNs();
     }
 
-
     /** Whether the turn should change soon, if the workers behave. */
     boolean isPassing() {
         return ending && endingSinceNs + SOON_NS * 50 > lastNs || lingers;

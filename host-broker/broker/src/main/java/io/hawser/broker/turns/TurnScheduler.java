@@ -303,7 +303,7 @@ public final class TurnScheduler implements AutoCloseable {
     @Override
     public void close() {
         closed = true;
-        execute(() -> { });
+        execute(() -> {});
         try {
             thread.join(1000);
         } catch (InterruptedException e) {

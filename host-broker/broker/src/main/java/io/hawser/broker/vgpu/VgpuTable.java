@@ -58,10 +58,10 @@ public final class VgpuTable {
      * @param moved new UUIDs by name, of vGPUs whose GPUs have changed.
      * @param lost names of vGPUs whose sessions have lost their GPUs.
      */
-    public record Settled(Map<String, List<String>> moved, Set<String> lost) { }
+    public record Settled(Map<String, List<String>> moved, Set<String> lost) {}
 
     /** A planned vGPU and its GPUs. */
-    public record Planned(Vgpu vgpu, List<String> home) { }
+    public record Planned(Vgpu vgpu, List<String> home) {}
 
     private static final class Entry {
         private Vgpu vgpu;

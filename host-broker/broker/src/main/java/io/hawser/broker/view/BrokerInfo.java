@@ -9,5 +9,5 @@ public record BrokerInfo(String version, int protocolVersion, String description
 
     /** Its workers; see openapi.yml. */
     public record Pool(int size, int ready, int starting, int assigned, int failures, String lastFailure,
-        int waiting) { }
+        int waiting) {}
 }

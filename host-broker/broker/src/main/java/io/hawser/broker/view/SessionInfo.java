@@ -13,7 +13,7 @@ public record SessionInfo(long id, String vgpu, String carrier, String keyId, St
 
     /** Its totals; see openapi.yml. */
     public record Statistics(long calls, long replies, long roundTrips, long bytesIn, long bytesOut,
-        long refusedRecords, long deviceBytes, long kernels, long gpuTimeMs, long waitedMs) { }
+        long refusedRecords, long deviceBytes, long kernels, long gpuTimeMs, long waitedMs) {}
 
     /** Converts a session to its form in the REST interface. */
     public static SessionInfo of(SessionView view) {

@@ -13,7 +13,7 @@ public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, in
     int tokens) {
 
     /** The owner of a vGPU; see openapi.yml. */
-    public record Owner(String kind, String id) { }
+    public record Owner(String kind, String id) {}
 
     /**
      * Converts a vGPU to its form in the REST interface.

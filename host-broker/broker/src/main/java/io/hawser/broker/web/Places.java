@@ -17,14 +17,14 @@ final class Places {
     private final Map<Standing, Integer> perStanding = new EnumMap<>(Standing.class);
 
     /** The answer to a peer that connects. */
-    sealed interface Answer permits Place, Full { }
+    sealed interface Answer permits Place, Full {}
 
     /**
      * A refusal.
      *
      * @param detail the rule, for the log.
      */
-    record Full(WebRefusal refusal, String detail) implements Answer { }
+    record Full(WebRefusal refusal, String detail) implements Answer {}
 
     /** One connection's place. */
     final class Place implements Answer {

@@ -11,4 +11,4 @@ import java.time.Duration;
  * @param maxPipelined requests without a complete answer; stops a peer from queueing requests without end.
  * @param timeout from a request's first byte, and from connect for the first, until the request is complete.
  */
-record RequestLimits(int maxHeadBytes, int maxHeadFields, int maxPipelined, Duration timeout) { }
+record RequestLimits(int maxHeadBytes, int maxHeadFields, int maxPipelined, Duration timeout) {}

@@ -174,7 +174,7 @@ class ImageStoreTest {
     void shouldKeepNoMemoryThatAWorkerCanStillWrite() throws IOException {
         worker.offers("a", BYTES);
         try (FileChannel file = FileChannel.open(Path.of("/proc/self/fd/" + worker.given), StandardOpenOption.READ,
-                StandardOpenOption.WRITE); Arena mapped = Arena.ofConfined()) {
+            StandardOpenOption.WRITE); Arena mapped = Arena.ofConfined()) {
             MemorySegment memory = file.map(FileChannel.MapMode.READ_WRITE, 0, BYTES, mapped);
             worker.hasStored("a");
             assertEquals(0, store.size());

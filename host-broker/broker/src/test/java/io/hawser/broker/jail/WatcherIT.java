@@ -28,7 +28,7 @@ class WatcherIT {
     private final CompletableFuture<String> abuse = new CompletableFuture<>();
 
     private List<String> watch(Set<String> devices, String... acts) throws IOException, PosixException,
-            InterruptedException {
+        InterruptedException {
         List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin",
             "java").toString(), "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED", "-cp",
             Path.of(WatchedProcess.class.getProtectionDomain().getCodeSource().getLocation().getPath()).toString(),
@@ -36,7 +36,7 @@ class WatcherIT {
         command.addAll(List.of(acts));
         Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
         try (BufferedReader out = process.inputReader(StandardCharsets.UTF_8);
-                OutputStream in = process.getOutputStream()) {
+            OutputStream in = process.getOutputStream()) {
             assertTrue(out.readLine().startsWith("begins "));
             int listener = Integer.parseInt(out.readLine().substring("listener ".length()));
             Watcher.start(1, SystemCalls.takeDescriptor((int) process.pid(), listener), devices, abuse::complete);

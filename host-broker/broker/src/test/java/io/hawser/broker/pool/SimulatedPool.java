@@ -16,10 +16,10 @@ final class SimulatedPool {
     static final long SECOND_NS = 1_000_000_000L;
 
     /** A session that needs a worker. */
-    record Start(String vgpu, int number) { }
+    record Start(String vgpu, int number) {}
 
     /** A start that has got its worker. */
-    record Served(Start start, long waitedNs, int readyBefore) { }
+    record Served(Start start, long waitedNs, int readyBefore) {}
 
     final StartQueue<Start> queue;
     final List<Served> served = new ArrayList<>();

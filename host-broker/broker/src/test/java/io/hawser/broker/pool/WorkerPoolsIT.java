@@ -58,7 +58,7 @@ class WorkerPoolsIT {
     @Test
     void shouldServeEachVgpuOnItsOwnGpu() throws Exception {
         try (TestBroker broker = start(Map.of("hawser.vgpus.a.memory-bytes", "600", "hawser.vgpus.b.memory-bytes",
-                "600", "hawser.vgpus.c.memory-bytes", "600"));
+            "600", "hawser.vgpus.c.memory-bytes", "600"));
             TestGuest first = guest(broker, "a")) {
             first.receive(); // the worker that reported the GPUs sees both and must not serve this session
             try (TestGuest second = guest(broker, "b"); TestGuest more = guest(broker, "a");
@@ -79,7 +79,7 @@ class WorkerPoolsIT {
     @Test
     void shouldKeepWorkersForEachSet() throws Exception {
         try (TestBroker broker = start(Map.of("hawser.vgpus.both.gpus", "all", "hawser.vgpus.turned.gpus", "1,0",
-                "hawser.vgpus.one.gpus", "GPU-bbbb"))) {
+            "hawser.vgpus.one.gpus", "GPU-bbbb"))) {
             // pools: both GPUs, both in the other order, the second GPU, and the first GPU for the default vGPU
             TestBroker.await("a ready worker in each pool", () -> broker.broker().pools().state().ready() == 4);
             assertEquals(4, broker.broker().pools().state().size());
@@ -265,8 +265,8 @@ class WorkerPoolsIT {
 
     @Test
     void shouldKeepWorkersFromNvidiasDefaultFolder() throws Exception {
-        try (TestBroker broker = start(Map.of("hawser.worker.environment", "PATH")); TestGuest guest
-            = guest(broker, "default")) {
+        try (TestBroker broker = start(Map.of("hawser.worker.environment", "PATH"));
+            TestGuest guest = guest(broker, "default")) {
             guest.receive();
             assertEquals(Map.of(PIPES, "/run/nvidia-mps"), told(broker, "default"));
         }

@@ -210,7 +210,7 @@ class RegionFaultsIT {
                 long sessionsBefore = broker.broker().sessions().startedCount();
                 TestBroker.await("sessions and refusals among the random bytes",
                     () -> broker.broker().sessions().startedCount()
-                    > sessionsBefore + 2 && broker.refusals(Refusal.VERSION) > 10);
+                        > sessionsBefore + 2 && broker.refusals(Refusal.VERSION) > 10);
                 stop.set(true);
                 for (Thread thread : hostile) {
                     thread.join();

@@ -42,8 +42,9 @@ class RegionIT {
     @BeforeAll
     static void start() {
         broker = TestBroker.start(stateDir, "normal", TestRegions.settings("r", FILE, Map.of("size", "16M", "slots",
-            "4", "guest-timeout", "3s", "vgpu", "two"), Map.of("hawser.vgpus.two.max-sessions", "2",
-            "hawser.vgpus.two.memory-bytes", "4096")));
+            "4", "guest-timeout", "3s", "vgpu", "two"),
+            Map.of("hawser.vgpus.two.max-sessions", "2",
+                "hawser.vgpus.two.memory-bytes", "4096")));
         TestBroker.await("a worker", () -> broker.broker().pools().state().ready() > 0);
     }
 

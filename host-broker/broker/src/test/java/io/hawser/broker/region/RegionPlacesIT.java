@@ -64,7 +64,8 @@ class RegionPlacesIT {
     private void assertStartFails(String what, Path file, String reason) {
         StartException failure = assertThrows(StartException.class, () -> Broker.start(TestBroker.config(
             stateDir.resolve("failing"), "silent", TestRegions.settings("r", file, Map.of("size", "16M", "slots", "4"),
-                Map.of())), System.getenv(), TestBroker.NO_LISTENER, 0), what);
+                Map.of())),
+            System.getenv(), TestBroker.NO_LISTENER, 0), what);
         assertTrue(failure.getMessage().contains(reason), what + ": " + failure.getMessage());
     }
 

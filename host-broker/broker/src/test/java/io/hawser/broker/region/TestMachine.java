@@ -21,7 +21,7 @@ final class TestMachine implements AutoCloseable {
     private final Socket socket = Socket.newSocketDomain();
 
     /** A message of the server: a number, and a descriptor or -1. */
-    record Message(long value, int descriptor) { }
+    record Message(long value, int descriptor) {}
 
     TestMachine(Path path) throws IOException {
         socket.connect(new DomainSocketAddress(path.toFile()));

@@ -257,6 +257,7 @@ class AccessIT {
         return given().auth().oauth2(token).get("/api/v1/audit?limit=1000").then().statusCode(200).extract()
             .jsonPath().getList("", Map.class).stream().map(e -> e.get("name") + "|" + e.get("role") + "|"
                 + e.get("peer") + "|" + e.get("action") + "|" + e.get("target") + "|" + e.get("outcome") + "|"
-                + e.get("detail")).collect(Collectors.joining("\n"));
+                + e.get("detail"))
+            .collect(Collectors.joining("\n"));
     }
 }

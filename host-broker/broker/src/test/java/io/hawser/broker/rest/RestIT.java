@@ -93,7 +93,7 @@ class RestIT {
                 .extract().path("[0].id");
             TestBroker.await("the session's statistics",
                 () -> running.parts().sessions().find(id).orElseThrow().statistics()
-                .calls() > 0);
+                    .calls() > 0);
             admin().get("/api/v1/sessions/" + id).then().statusCode(200).body("statistics.calls", equalTo(10));
             admin().delete("/api/v1/sessions/" + id).then().statusCode(204);
             assertTrue(guest.closed());

@@ -105,7 +105,8 @@ class RestReferenceTest {
         assertTrue(operation.has("summary"), "an operation must have a summary: " + method + " " + path);
         page.heading(3, "`" + method.toUpperCase(Locale.ROOT) + " " + path + "`")
             .prose(sentence(operation.get("summary").asText())
-                + " " + operation.path("description").asText()).item("Role: " + role);
+                + " " + operation.path("description").asText())
+            .item("Role: " + role);
         List<JsonNode> parameters = new ArrayList<>();
         common.forEach(parameters::add);
         operation.path("parameters").forEach(parameters::add);

@@ -127,7 +127,7 @@ class OldTokensIT {
             assertTrue(token(broker).acceptsOldProof(), "the token must accept old proofs after a restart");
             assertEquals(List.of("old"), broker.broker().tokenService().all().stream()
                 .filter(Token::acceptsOldProof).map(Token::keyId).toList(),
-                    "the token of the first start must have no digest");
+                "the token of the first start must have no digest");
         }
     }
 

@@ -68,7 +68,7 @@ class NoticesTest {
         assertEquals(List.of("vgpu info vGPU v has its GPUs again"), told(without, ready));
         assertEquals(List.of("vgpu info vGPU v was deleted and created again"),
             told(ready, of(vgpu("b", THEN, "ready", "",
-            0))));
+                0))));
         assertEquals(List.of("vgpu info vGPU v was deleted"), told(ready, of()));
     }
 

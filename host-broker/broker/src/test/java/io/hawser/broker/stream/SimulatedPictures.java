@@ -34,8 +34,8 @@ public class SimulatedPictures implements PictureSource {
             sessions.add(new SessionInfo(i, "tenant-" + i, "tcp", "key-" + i, "running", started,
                 "10.0.0." + i + ":5000", "guest-" + i, "python3", 1000 + i, 2000 + i, List.of("u-1"),
                 1L << 33, new SessionInfo.Statistics(calls, calls, calls / 20, calls * 700, calls * 90, 0,
-                (1L << 30) + random.nextInt(1 << 20), calls / 2,
-                second * 400, second * 90)));
+                    (1L << 30) + random.nextInt(1 << 20), calls / 2,
+                    second * 400, second * 90)));
         }
         List<VgpuInfo> vgpus = new ArrayList<>();
         for (int i = 1; i <= VGPUS; i++) {

@@ -104,7 +104,7 @@ class StreamBenchmark {
         long sum = 0;
         for (ThreadInfo thread : threads.getThreadInfo(threads.getAllThreadIds())) {
             if (thread != null && (thread.getThreadName().equals("hawser-watch")
-                    || thread.getThreadName().startsWith("vert.x-eventloop") || thread.getThreadName().startsWith(
+                || thread.getThreadName().startsWith("vert.x-eventloop") || thread.getThreadName().startsWith(
                     "executor-thread"))) {
                 sum += Math.max(0, threads.getThreadCpuTime(thread.getThreadId()));
             }
@@ -119,7 +119,7 @@ class StreamBenchmark {
         connection.setRequestProperty("Authorization", "Bearer " + token());
         assertEquals(200, connection.getResponseCode());
         try (BufferedReader lines = new BufferedReader(new InputStreamReader(connection.getInputStream(),
-                StandardCharsets.UTF_8))) {
+            StandardCharsets.UTF_8))) {
             int picture = length(lines, "picture");
             int change = length(lines, "change");
             long[] us = new long[EVENTS];

@@ -213,7 +213,7 @@ class StreamIT {
         connection.setReadTimeout(LIMIT_MS);
         assertEquals(200, connection.getResponseCode());
         try (BufferedReader lines = new BufferedReader(new InputStreamReader(connection.getInputStream(),
-                StandardCharsets.UTF_8))) {
+            StandardCharsets.UTF_8))) {
             assertTrue(lines.readLine().startsWith("event:"));
             given().cookie("hawser_session", cookie).header("X-Hawser-Request", "1").delete("/api/v1/login").then()
                 .statusCode(204);

@@ -237,7 +237,7 @@ class TurnQueueTest {
         assertRatio(one.ranNs(), two.ranNs(), 0.05, "equal time for the honest tenants");
         assertTrue(one.ranNs() + two.ranNs() >= 0.45 * 4 * S,
             "the honest tenants must have the half that the driver gives: "
-            + (one.ranNs() + two.ranNs()) / S + " s of 4");
+                + (one.ranNs() + two.ranNs()) / S + " s of 4");
     }
 
     @Test

@@ -56,7 +56,7 @@ final class CodeMemory {
         long sum = 0;
         long at = 0;
         while (image.byteSize() - at >= HEADER_BYTES
-                && image.get(ValueLayout.JAVA_INT_UNALIGNED, at) == Images.FATBIN_MAGIC) {
+            && image.get(ValueLayout.JAVA_INT_UNALIGNED, at) == Images.FATBIN_MAGIC) {
             long headerBytes = Short.toUnsignedInt(image.get(ValueLayout.JAVA_SHORT_UNALIGNED, at + 6));
             long bodyBytes = image.get(ValueLayout.JAVA_LONG_UNALIGNED, at + 8);
             if (headerBytes < HEADER_BYTES || bodyBytes < 0 || bodyBytes > image.byteSize() - at - headerBytes) {

@@ -51,7 +51,7 @@ final class DeviceText {
         try (Arena arena = Arena.ofConfined()) {
             file = (int) MEMFD_CREATE.invokeExact(arena.allocateFrom("device-text"), MFD_CLOEXEC);
             if (file < 0 || (int) FCNTL.invokeExact(file, F_SETFL, O_APPEND | O_RDWR) != 0
-                    || (int) DUP2.invokeExact(file, STDOUT) < 0) {
+                || (int) DUP2.invokeExact(file, STDOUT) < 0) {
                 throw new IllegalStateException("kernel output needs a memory file as standard output");
             }
         } catch (Throwable e) {

@@ -36,7 +36,7 @@ final class Graphs implements GraphBackend {
     private final LongSupplier context;
     private final LongUnaryOperator functionHere;
     private final MemorySegment entry;
-    private volatile LongConsumer hostFunction = id -> { };
+    private volatile LongConsumer hostFunction = id -> {};
 
     /**
      * @param markers catch up before a host node runs, because the guest may learn from it that earlier work is done.
@@ -115,7 +115,7 @@ final class Graphs implements GraphBackend {
     }
 
     private int addKernel(Arena arena, long graph, MemorySegment before, int count, GraphNode.Kernel kernel,
-            MemorySegment out) {
+        MemorySegment out) {
         int result = CudaGraphNative.cuGraphAddKernelNode_v2(out, graph, before, count,
             kernel(arena, kernel));
         if (result != 0) {

@@ -140,7 +140,7 @@ final class Images {
             int[] sizes = new int[FunctionInfo.MAX_PARAMS];
             int count = 0;
             while (count < offsets.length
-                    && CudaNative.cuFuncGetParamInfo(function, count, out, out.asSlice(Long.BYTES)) == 0) {
+                && CudaNative.cuFuncGetParamInfo(function, count, out, out.asSlice(Long.BYTES)) == 0) {
                 offsets[count] = (int) out.get(ValueLayout.JAVA_LONG, 0);
                 sizes[count++] = (int) out.get(ValueLayout.JAVA_LONG, Long.BYTES);
             }

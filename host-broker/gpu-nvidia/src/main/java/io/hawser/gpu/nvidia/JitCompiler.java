@@ -11,7 +11,7 @@ final class JitCompiler {
     private static final String LIBRARY = "libnvidia-ptxjitcompiler.so.1";
     private static final Logger LOG = System.getLogger(JitCompiler.class.getName());
 
-    private JitCompiler() { }
+    private JitCompiler() {}
 
     /** Loads the compiler until the process exits. Without it the driver rejects PTX, as it does natively. */
     static void load() {

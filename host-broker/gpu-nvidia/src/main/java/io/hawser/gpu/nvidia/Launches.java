@@ -35,7 +35,7 @@ final class Launches {
     }
 
     int launch(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes,
-            long stream, int flags, MemorySegment params, MemorySegment attributes) {
+        long stream, int flags, MemorySegment params, MemorySegment attributes) {
         fill(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, stream, flags, attributes);
         if (params.byteSize() == 0) {
             return CudaNative.cuLaunchKernelEx(config, function, MemorySegment.NULL, MemorySegment.NULL);
@@ -47,7 +47,7 @@ final class Launches {
 
     /** See GpuBackend.clusters. */
     int clusters(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes,
-            MemorySegment attributes, MemorySegment out) {
+        MemorySegment attributes, MemorySegment out) {
         fill(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, 0, 0, attributes);
         int active = CudaNative.cuOccupancyMaxActiveClusters(out, function, config);
         if (active != 0) {
@@ -62,7 +62,7 @@ final class Launches {
     }
 
     private void fill(int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int sharedBytes, long stream,
-            int flags, MemorySegment attributes) {
+        int flags, MemorySegment attributes) {
         config.set(ValueLayout.JAVA_INT, 0, gridX);
         config.set(ValueLayout.JAVA_INT, 4, gridY);
         config.set(ValueLayout.JAVA_INT, 8, gridZ);

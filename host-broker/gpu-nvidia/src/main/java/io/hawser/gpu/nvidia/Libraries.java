@@ -15,10 +15,10 @@ import java.util.Map;
  */
 final class Libraries {
     /** A library and its modules, by context. */
-    private record Library(long handle, Map<Long, Long> modules) { }
+    private record Library(long handle, Map<Long, Long> modules) {}
 
     /** The origin of a kernel: its library and name, the context of its handle, and its handles in other contexts. */
-    private record Kernel(Library library, String name, long context, Map<Long, Long> elsewhere) { }
+    private record Kernel(Library library, String name, long context, Map<Long, Long> elsewhere) {}
 
     private final Map<Long, Library> libraries = new HashMap<>();
     private final Map<Long, Kernel> kernels = new HashMap<>();

@@ -47,7 +47,7 @@ final class Markers implements AutoCloseable {
     }
 
     /** A stream of a context, in which work runs in order. */
-    private record Lane(long context, long stream) { }
+    private record Lane(long context, long stream) {}
 
     /** An event behind some work. */
     private static final class Marker {

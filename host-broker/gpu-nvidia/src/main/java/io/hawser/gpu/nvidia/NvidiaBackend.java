@@ -353,7 +353,7 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int launch(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
-            int sharedBytes, long stream, int flags, MemorySegment packedParams, MemorySegment attributes) {
+        int sharedBytes, long stream, int flags, MemorySegment packedParams, MemorySegment attributes) {
         watches.seal();
         return launches.launch(libraries.here(function, current), gridX, gridY, gridZ, blockX, blockY, blockZ,
             sharedBytes, stream, flags, packedParams, attributes);
@@ -502,7 +502,7 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int clusters(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
-            int sharedBytes, MemorySegment attributes, MemorySegment out) {
+        int sharedBytes, MemorySegment attributes, MemorySegment out) {
         return launches.clusters(function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, attributes, out);
     }
 

@@ -58,7 +58,7 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuMemAllocPitch_v2(MemorySegment dptr, MemorySegment pPitch, long WidthInBytes, long Height,
-            int ElementSizeBytes) {
+        int ElementSizeBytes) {
         return record(super.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), dptr,
             current.memory);
     }
@@ -105,7 +105,7 @@ final class NvidiaDriver extends CudaForeign {
         // The stream may belong to a context that is not current.
         Belongings owner = streamOwners.remove(hStream);
         if (owner != null && owner.streams.remove(hStream)
-                && super.cuStreamQuery(hStream) == CUresult.CUDA_ERROR_NOT_READY) {
+            && super.cuStreamQuery(hStream) == CUresult.CUDA_ERROR_NOT_READY) {
             owner.addLateStream();
         }
         return super.cuStreamDestroy_v2(hStream);
@@ -199,14 +199,14 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(MemorySegment numBlocks, long func, int blockSize,
-            long dynamicSMemSize, int flags) {
+        long dynamicSMemSize, int flags) {
         return super.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, functionHere.applyAsLong(func),
             blockSize, dynamicSMemSize, flags);
     }
 
     @Override
     public int cuOccupancyAvailableDynamicSMemPerBlock(MemorySegment dynamicSmemSize, long func, int numBlocks,
-            int blockSize) {
+        int blockSize) {
         return super.cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, functionHere.applyAsLong(func),
             numBlocks, blockSize);
     }

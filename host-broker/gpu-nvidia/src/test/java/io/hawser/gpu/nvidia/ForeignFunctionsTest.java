@@ -25,7 +25,7 @@ class ForeignFunctionsTest {
     void shouldCallEachFunctionThatDescriptionListsForBackend() throws Exception {
         Set<String> uncalled = new TreeSet<>();
         for (Class<?> type : List.of(CudaNative.class, CudaGraphNative.class, CudaMemopsNative.class,
-                CudaTensorMapNative.class)) {
+            CudaTensorMapNative.class)) {
             for (Method method : type.getDeclaredMethods()) {
                 if (Modifier.isPublic(method.getModifiers())) {
                     uncalled.add(type.getName().replace('.', '/') + "." + method.getName());

@@ -52,7 +52,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
 
     @Override
     public void cuMipmappedArrayCreate(Call call, long pHandleId, MemorySegment pMipmappedArrayDesc,
-            int numMipmapLevels) {
+        int numMipmapLevels) {
         MemorySegment descriptor = stable(pMipmappedArrayDesc);
         create(call, HandleKind.MIPMAPPED_ARRAY, pHandleId, ArrayShape.of(descriptor, numMipmapLevels),
             out -> driver.cuMipmappedArrayCreate(out, descriptor, numMipmapLevels), driver::cuMipmappedArrayDestroy);
@@ -68,7 +68,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
      * cuMemFree waits for running work; here it returns at once, so that other threads need not wait.
      */
     private void create(Call call, HandleKind kind, long id, ArrayShape shape, ToIntFunction<MemorySegment> creator,
-            LongToIntFunction destroyer) {
+        LongToIntFunction destroyer) {
         Handle context = objects.currentContext();
         if (context == null || shape == null) {
             call.fail(context == null ? CudaResult.INVALID_CONTEXT : CudaResult.INVALID_VALUE);
@@ -92,7 +92,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
     }
 
     private int attempt(Call call, HandleKind kind, long id, ArrayShape shape, Handle context,
-            ToIntFunction<MemorySegment> creator, LongToIntFunction destroyer) {
+        ToIntFunction<MemorySegment> creator, LongToIntFunction destroyer) {
         MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context), shape.chargedBytes());
         if (charge == null) {
             return CudaResult.OUT_OF_MEMORY;
@@ -185,7 +185,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
 
     @Override
     public void hwsWriteArray(Call call, long array, HwsPosition origin, HwsExtent extent, long hStream,
-            MemorySegment data) {
+        MemorySegment data) {
         ArrayBox box = ArrayBox.of(origin, extent);
         if (!check(call, call.lastObject(), box)) {
             return;
@@ -208,8 +208,8 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
         }
         Handle named = call.lastObject();
         session.work().read(call, call.lastStream(), box.isEmpty() ? 0 : box.bytes(), RecordLayout.MAX_BULK_BYTES,
-            (destination, offset, through) -> box.copy(offset, destination.byteSize(), (part, at) ->
-                readPart(named, part, destination.address() + at - offset, through)));
+            (destination, offset, through) -> box.copy(offset, destination.byteSize(),
+                (part, at) -> readPart(named, part, destination.address() + at - offset, through)));
     }
 
     /** A long read continues after its call was served, so the array may be destroyed by then. */
@@ -224,20 +224,20 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
 
     @Override
     public void hwsWriteArrayShared(Call call, long array, HwsPosition origin, HwsExtent extent, long hStream,
-            HwsRegionPlace host, int chunk) {
+        HwsRegionPlace host, int chunk) {
         copyShared(call, true, array, ArrayBox.of(origin, extent), hStream, host,
             RegionCopies.spanBytes(host, extent), chunk);
     }
 
     @Override
     public void hwsReadArrayShared(Call call, long array, HwsPosition origin, HwsExtent extent, long hStream,
-            HwsRegionPlace host, int chunk) {
+        HwsRegionPlace host, int chunk) {
         copyShared(call, false, array, ArrayBox.of(origin, extent), hStream, host,
             RegionCopies.spanBytes(host, extent), chunk);
     }
 
     private void copyShared(Call call, boolean toArray, long array, ArrayBox box, long stream, HwsRegionPlace host,
-            long spanBytes, int chunk) {
+        long spanBytes, int chunk) {
         if (check(call, call.lastObject(), box) && region.allows(call, host.offset(), spanBytes, chunk)) {
             region.settle(call, chunk, box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
                 CUmemorytype.CU_MEMORYTYPE_HOST, region.bytes(host.offset(), spanBytes).address(), host.pitch(),
@@ -247,13 +247,13 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
 
     @Override
     public void hwsDeviceToArray(Call call, long array, HwsPosition origin, HwsExtent extent, HwsDevicePlace place,
-            long hStream) {
+        long hStream) {
         copyOnDevice(call, true, array, ArrayBox.of(origin, extent), Box.of(place, extent), hStream);
     }
 
     @Override
     public void hwsArrayToDevice(Call call, long array, HwsPosition origin, HwsExtent extent, HwsDevicePlace place,
-            long hStream) {
+        long hStream) {
         copyOnDevice(call, false, array, ArrayBox.of(origin, extent), Box.of(place, extent), hStream);
     }
 
@@ -267,7 +267,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
 
     @Override
     public void hwsArrayToArray(Call call, long dstArray, HwsPosition dstOrigin, long srcArray, HwsPosition srcOrigin,
-            HwsExtent extent, long hStream) {
+        HwsExtent extent, long hStream) {
         Handle destination = objects.handles().find(HandleKind.ARRAY, call.in().i64(FIRST_HANDLE_OFFSET));
         ArrayBox to = ArrayBox.of(dstOrigin, extent);
         ArrayBox from = ArrayBox.of(srcOrigin, extent);

@@ -30,7 +30,7 @@ final class ArrayCopy {
      * @return CUresult; CUDA_ERROR_INVALID_VALUE when the slice pitch is not a multiple of the row pitch.
      */
     int withMemory(boolean toArray, long array, ArrayBox box, int memoryType, long address, long pitch,
-            long slicePitch, long stream) {
+        long slicePitch, long stream) {
         boolean hasOneRow = box.rows() == 1 && box.slices() == 1;
         long rowPitch = hasOneRow ? box.widthBytes() : pitch;
         long height = box.slices() == 1 ? box.rows() : rowPitch <= 0 ? 0 : slicePitch / rowPitch;

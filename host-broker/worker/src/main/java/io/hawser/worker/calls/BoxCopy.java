@@ -53,8 +53,8 @@ final class BoxCopy {
         Side to = Side.of(box, box.pitch(), box.slicePitch());
         Side from = Side.of(box, layout.pitch, layout.slicePitch);
         if (!fitsOneOperation(to, from)) {
-            return rows(box, layout, (address, offset) ->
-                backend.copyHtoD(address, source.asSlice(offset, box.widthBytes()), stream));
+            return rows(box, layout,
+                (address, offset) -> backend.copyHtoD(address, source.asSlice(offset, box.widthBytes()), stream));
         }
         begin(to);
         destination(CUmemorytype.CU_MEMORYTYPE_DEVICE, box.start(), to);
@@ -73,8 +73,8 @@ final class BoxCopy {
         Side to = Side.of(box, layout.pitch, layout.slicePitch);
         Side from = Side.of(box, box.pitch(), box.slicePitch());
         if (!fitsOneOperation(to, from)) {
-            return rows(box, layout, (address, offset) ->
-                backend.copyDtoH(destination.asSlice(offset, box.widthBytes()), address, stream));
+            return rows(box, layout,
+                (address, offset) -> backend.copyDtoH(destination.asSlice(offset, box.widthBytes()), address, stream));
         }
         begin(to);
         destination(CUmemorytype.CU_MEMORYTYPE_HOST, destination.address(), to);
@@ -100,10 +100,11 @@ final class BoxCopy {
 
     private int runs(Box destination, Box source, long stream) {
         return destination.isContiguous()
-            ? source.copy(0, source.bytes(), (address, offset, bytes) ->
-                backend.driver().cuMemcpyDtoDAsync_v2(destination.start() + offset, address, bytes, stream))
-            : destination.copy(0, destination.bytes(), (address, offset, bytes) ->
-                backend.driver().cuMemcpyDtoDAsync_v2(address, source.address(offset), bytes, stream));
+            ? source.copy(0, source.bytes(),
+                (address, offset, bytes) -> backend.driver().cuMemcpyDtoDAsync_v2(destination.start() + offset, address,
+                    bytes, stream))
+            : destination.copy(0, destination.bytes(), (address, offset, bytes) -> backend.driver()
+                .cuMemcpyDtoDAsync_v2(address, source.address(offset), bytes, stream));
     }
 
     /** Length of the pieces in which a box is read: whole rows, and whole slices if they fit. */
@@ -125,8 +126,8 @@ final class BoxCopy {
     int readPiece(Box box, MemorySegment destination, long offset, long stream) {
         long width = box.widthBytes();
         if (box.isContiguous() || offset % width != 0 || destination.byteSize() % width != 0) {
-            return box.copy(offset, destination.byteSize(), (address, at, bytes) ->
-                backend.copyDtoH(destination.asSlice(at - offset, bytes), address, stream));
+            return box.copy(offset, destination.byteSize(),
+                (address, at, bytes) -> backend.copyDtoH(destination.asSlice(at - offset, bytes), address, stream));
         }
         long end = (offset + destination.byteSize()) / width;
         for (long row = offset / width; row < end;) {

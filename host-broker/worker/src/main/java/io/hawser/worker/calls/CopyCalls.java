@@ -83,7 +83,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
 
     @Override
     public void hwsCopyHtoDShared(Call call, long dstDevice, long regionOffset, long byteCount, long hStream,
-            int chunk) {
+        int chunk) {
         if (region.allows(call, regionOffset, byteCount, chunk)) {
             region.settle(call, chunk, byteCount == 0 ? 0
                 : backend.copyHtoD(dstDevice, region.bytes(regionOffset, byteCount), hStream));
@@ -92,7 +92,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
 
     @Override
     public void hwsCopyDtoHShared(Call call, long srcDevice, long regionOffset, long byteCount, long hStream,
-            int chunk) {
+        int chunk) {
         if (region.allows(call, regionOffset, byteCount, chunk)) {
             region.settle(call, chunk, byteCount == 0 ? 0
                 : backend.copyDtoH(region.bytes(regionOffset, byteCount), srcDevice, hStream));
@@ -101,18 +101,18 @@ final class CopyCalls implements CopyManualCalls<Call> {
 
     @Override
     public void hwsWriteBoxShared(Call call, HwsDevicePlace place, HwsExtent extent, long hStream, HwsRegionPlace host,
-            int chunk) {
+        int chunk) {
         copyShared(call, Box.of(place, extent), hStream, host, RegionCopies.spanBytes(host, extent), chunk, true);
     }
 
     @Override
     public void hwsReadBoxShared(Call call, HwsDevicePlace place, HwsExtent extent, long hStream, HwsRegionPlace host,
-            int chunk) {
+        int chunk) {
         copyShared(call, Box.of(place, extent), hStream, host, RegionCopies.spanBytes(host, extent), chunk, false);
     }
 
     private void copyShared(Call call, Box box, long stream, HwsRegionPlace host, long spanBytes, int chunk,
-            boolean toDevice) {
+        boolean toDevice) {
         // The region is checked first. An invalid box has no length there.
         long span = box == null ? 0 : spanBytes;
         if (!region.allows(call, host.offset(), span, chunk) || !check(call, box)) {

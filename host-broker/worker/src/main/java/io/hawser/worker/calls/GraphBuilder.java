@@ -24,7 +24,7 @@ final class GraphBuilder {
     private final MemorySegment out = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
 
     /** The backend's nodes for a guest's node. */
-    private record Natives(long first, long last) { }
+    private record Natives(long first, long last) {}
 
     /**
      * Makes a builder for a session.
@@ -220,7 +220,7 @@ final class GraphBuilder {
 
     /** Adds or removes dependencies between nodes that the backend has. */
     int edges(GraphState graph, List<Map.Entry<GraphState.Node, GraphState.Node>> links, List<Long> data,
-            boolean add) {
+        boolean add) {
         long[] from = links.stream().mapToLong(link -> link.getKey().last()).toArray();
         long[] to = links.stream().mapToLong(link -> link.getValue().first()).toArray();
         return add ? graphs.addEdges(graph.nativeHandle(), from, to, data(data))

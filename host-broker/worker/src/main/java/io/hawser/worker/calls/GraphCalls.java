@@ -148,7 +148,7 @@ final class GraphCalls implements GraphManualCalls<Call> {
 
     @Override
     public void hwsGraphAddAlloc(Call call, long graph, int index, int device, long bytesize,
-            int dependencyCount, MemorySegment dependencies, int accessCount, MemorySegment accessDescs) {
+        int dependencyCount, MemorySegment dependencies, int accessCount, MemorySegment accessDescs) {
         GraphState state = live(call);
         Handle owner = objects.currentContext();
         if (state == null) {
@@ -345,7 +345,7 @@ final class GraphCalls implements GraphManualCalls<Call> {
 
     @Override
     public void hwsGraphNodeWrite(Call call, long callbackId, long offset, long byteCount,
-            MemorySegment data) {
+        MemorySegment data) {
         MemorySegment staging = staging(call, callbackId, offset, data.byteSize(), true);
         if (staging != null) {
             staging.copyFrom(data);

@@ -208,7 +208,8 @@ final class GraphDecoder {
                 i32(body, HwsGraphKernel.BLOCK_DIM_X_OFFSET), i32(body, HwsGraphKernel.BLOCK_DIM_Y_OFFSET),
                 i32(body, HwsGraphKernel.BLOCK_DIM_Z_OFFSET), i32(body, HwsGraphKernel.SHARED_MEM_BYTES_OFFSET),
                 i32(body, HwsGraphKernel.LAUNCH_FLAGS_OFFSET), body.asSlice(HwsGraphKernel.BYTES, paramsBytes),
-                attributes), List.of());
+                attributes),
+            List.of());
     }
 
     private Result copy(Result result, Handle context, MemorySegment body) {
@@ -289,7 +290,7 @@ final class GraphDecoder {
 
     /** An end in the device or the region; null when it is invalid. The result then has the reason. */
     private GraphNode.End end(Result result, MemorySegment end, long width, long rows, long slices, Box[] boxes,
-            int at) {
+        int at) {
         if (i64(end, HwsGraphEnd.PLACE_OFFSET) == PLACE_ARRAY) {
             return array(result, end);
         }
@@ -366,7 +367,8 @@ final class GraphDecoder {
         Handle event = resolve(result, HandleKind.EVENT, id);
         return event == null ? result : result.plain(type, null,
             type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_EVENT_RECORD ? new GraphNode.EventRecord(event.nativeHandle())
-                : new GraphNode.EventWait(event.nativeHandle()), List.of());
+                : new GraphNode.EventWait(event.nativeHandle()),
+            List.of());
     }
 
     private Result free(Result result, Handle context, long address) {

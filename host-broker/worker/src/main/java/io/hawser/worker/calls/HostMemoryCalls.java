@@ -26,7 +26,7 @@ final class HostMemoryCalls implements HostMemoryManualCalls<Call> {
     private final TreeMap<Long, HostMap> maps = new TreeMap<>(); // by offset in the region
 
     /** Pinned memory of the guest; the device address is 0 when the backend's kernels cannot use it. */
-    private record HostMap(long bytes, long device) { }
+    private record HostMap(long bytes, long device) {}
 
     /**
      * Makes the calls of a session.

@@ -21,7 +21,7 @@ final class LaunchAttributes {
      */
     private static final Set<Integer> PLAIN = Set.of(0, 2, 3, 4, 5, 6, 8, 9, 10, 11, 14, 16);
 
-    private LaunchAttributes() { }
+    private LaunchAttributes() {}
 
     /**
      * Checks attributes.

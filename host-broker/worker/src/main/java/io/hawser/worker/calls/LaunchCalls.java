@@ -23,7 +23,7 @@ final class LaunchCalls implements LaunchManualCalls<Call>, OccupancyManualCalls
 
     @Override
     public void hwsLaunch(Call call, long function, long hStream, HwsLaunchShape shape, int launchFlags,
-            int paramsBytes, MemorySegment params, int attributesBytes, MemorySegment attributes) {
+        int paramsBytes, MemorySegment params, int attributesBytes, MemorySegment attributes) {
         if (!check(call, attributes)) {
             return;
         }
@@ -44,7 +44,7 @@ final class LaunchCalls implements LaunchManualCalls<Call>, OccupancyManualCalls
 
     @Override
     public void hwsOccupancyClusters(Call call, long function, HwsLaunchShape shape, int attributesBytes,
-            MemorySegment attributes) {
+        MemorySegment attributes) {
         if (!check(call, attributes)) {
             return;
         }

@@ -65,7 +65,7 @@ final class LinkCalls implements LinkManualCalls<Call> {
 
     @Override
     public void hwsLinkAdd(Call call, long linkId, long blobId, int type, String name, int optionBytes,
-            MemorySegment options, int dataBytes, MemorySegment data) {
+        MemorySegment options, int dataBytes, MemorySegment data) {
         List<DeviceLinker.Option> own = options(call, options);
         if (own == null) {
             return;
@@ -101,7 +101,7 @@ final class LinkCalls implements LinkManualCalls<Call> {
 
     /** Adds an input and answers the call; returns the link, or null when it does not take the input. */
     private LinkJob add(Call call, long linkId, int type, String name, List<DeviceLinker.Option> options,
-            MemorySegment data) {
+        MemorySegment data) {
         LinkJob link = links.get(linkId);
         if (link != null && link.image != null) {
             call.fatal("a complete link must get no more inputs: linkId=" + linkId);
@@ -151,7 +151,7 @@ final class LinkCalls implements LinkManualCalls<Call> {
 
     @Override
     public void hwsLinkComplete(Call call, long linkId, int optionBytes, MemorySegment options,
-            int logCapacity) {
+        int logCapacity) {
         List<DeviceLinker.Option> own = options(call, options);
         LinkJob link = links.get(linkId);
         if (own == null) {

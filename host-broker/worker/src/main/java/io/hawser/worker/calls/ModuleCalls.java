@@ -52,11 +52,11 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
      * @param bytes length of its packed parameters.
      * @param stackBytes device memory for its local memory, beyond the memory that every context has; mostly 0.
      */
-    record Parameters(int bytes, long stackBytes) { }
+    record Parameters(int bytes, long stackBytes) {}
 
     @Override
     public void hwsImageLoad(Call call, long modId, long blobId, int optionFlags, int logCapacity, int imageBytes,
-            MemorySegment image) {
+        MemorySegment image) {
         StringBuilder log = new StringBuilder();
         boolean library = (optionFlags & LIBRARY) != 0;
         if (blobId == 0) {

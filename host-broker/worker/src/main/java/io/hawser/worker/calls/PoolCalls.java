@@ -106,7 +106,7 @@ final class PoolCalls implements PoolManualCalls<Call>, MemoryQuota.Keeper {
     }
 
     private int fromPool(Handle context, int device, long bytes, long stream, MemorySegment out,
-            IntSupplier allocator) {
+        IntSupplier allocator) {
         MemoryQuota.Charge charge = keptMemory.claim(device, bytes);
         if (charge == null) {
             return CudaResult.OUT_OF_MEMORY;

@@ -52,7 +52,7 @@ final class StreamMemoryCalls implements MemopsManualCalls<Call>, TensorMapManua
             MemorySegment params = arena.allocate((long) count * CUstreamBatchMemOpParams.BYTES, Long.BYTES);
             for (int i = 0; i < count; i++) {
                 if (!put(call, ops.asSlice((long) i * OP_BYTES, OP_BYTES),
-                        params.asSlice((long) i * CUstreamBatchMemOpParams.BYTES, CUstreamBatchMemOpParams.BYTES))) {
+                    params.asSlice((long) i * CUstreamBatchMemOpParams.BYTES, CUstreamBatchMemOpParams.BYTES))) {
                     return;
                 }
             }

@@ -31,7 +31,7 @@ final class TextureCalls implements TextureManualCalls<Call> {
 
     private enum Kind { TEXTURE, SURFACE }
 
-    private record ObjectKey(Kind kind, long number) { }
+    private record ObjectKey(Kind kind, long number) {}
 
     private final GuestObjects objects;
     private final ArrayBackend backend; // null when the backend has no arrays
@@ -47,7 +47,7 @@ final class TextureCalls implements TextureManualCalls<Call> {
 
     @Override
     public void hwsTextureCreate(Call call, long array, long mipmappedArray, MemorySegment resource,
-            MemorySegment texture, int hasView, MemorySegment view) {
+        MemorySegment texture, int hasView, MemorySegment view) {
         MemorySegment descriptor = call.scratch(CUDA_RESOURCE_DESC.BYTES);
         if (!canCreate(call) || !fill(call, descriptor, array, mipmappedArray, resource)) {
             return;
@@ -129,7 +129,7 @@ final class TextureCalls implements TextureManualCalls<Call> {
 
     /** Fills in the backend's structure from checked values; on failure it fails the call. */
     private static boolean fill(Call call, MemorySegment descriptor, long array, long mipmappedArray,
-            MemorySegment resource) {
+        MemorySegment resource) {
         int type = resource.get(INT, HwsResource.RES_TYPE_OFFSET);
         descriptor.set(INT, CUDA_RESOURCE_DESC.RES_TYPE_OFFSET, type);
         return switch (type) {

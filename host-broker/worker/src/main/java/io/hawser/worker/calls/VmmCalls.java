@@ -39,7 +39,7 @@ final class VmmCalls implements VmmManualCalls<Call> {
         }
     }
 
-    private record Mapping(long bytes, Handle memory) { }
+    private record Mapping(long bytes, Handle memory) {}
 
     private final Session session;
     private final GuestObjects objects;

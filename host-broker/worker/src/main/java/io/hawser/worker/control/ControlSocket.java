@@ -56,7 +56,7 @@ public final class ControlSocket implements Closeable {
      * @param json its bytes, at most {@link #MAX_FRAME_BYTES}.
      * @param descriptor the descriptor that came with it, now the caller's, or -1.
      */
-    public record Frame(byte[] json, int descriptor) { }
+    public record Frame(byte[] json, int descriptor) {}
 
     /**
      * Waits for the next frame. Reader thread only.

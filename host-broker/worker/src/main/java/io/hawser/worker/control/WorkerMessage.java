@@ -46,7 +46,7 @@ public sealed interface WorkerMessage {
      * @param pciBusId "dddd:bb:dd.0".
      * @param computeCapability "major.minor".
      */
-    record Device(String name, String uuid, long totalBytes, String pciBusId, String computeCapability) { }
+    record Device(String name, String uuid, long totalBytes, String pciBusId, String computeCapability) {}
 
     /**
      * Totals since the session began.

@@ -32,7 +32,7 @@ public final class Jail {
      * @param watched whether the watcher decides on system calls that the filter does not allow; else they fail with
      *     EPERM.
      */
-    public record Options(Mode mode, int user, boolean watched) { }
+    public record Options(Mode mode, int user, boolean watched) {}
 
     /**
      * The parts of the jail.

@@ -119,9 +119,9 @@ final class Kernel {
             // Changes to root first, because the kernel drops capabilities only when a process stops being root. A
             // broker that runs under its own user got its capabilities from the service manager.
             if ((int) SETGROUPS.invokeExact(state, 0L, MemorySegment.NULL) < 0
-                    || (int) SETRESGID.invokeExact(state, id, id, id) < 0
-                    || (int) SETRESUID.invokeExact(state, 0, 0, 0) < 0
-                    || (int) SETRESUID.invokeExact(state, id, id, id) < 0) {
+                || (int) SETRESGID.invokeExact(state, id, id, id) < 0
+                || (int) SETRESUID.invokeExact(state, 0, 0, 0) < 0
+                || (int) SETRESUID.invokeExact(state, id, id, id) < 0) {
                 return -(int) ERRNO.get(state, 0L);
             }
             return 0;

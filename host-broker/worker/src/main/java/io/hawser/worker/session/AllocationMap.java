@@ -99,7 +99,7 @@ public final class AllocationMap {
     private boolean isMappedBehind(int range, long bytes) {
         long missing = bytes;
         for (int at = range; isMapping(at) && at + 1 < count && isMapping(at + 1)
-                && starts[at] + lengths[at] == starts[at + 1]; at++) {
+            && starts[at] + lengths[at] == starts[at + 1]; at++) {
             if (Long.compareUnsigned(missing, lengths[at + 1]) <= 0) {
                 return true;
             }

@@ -19,7 +19,7 @@ import java.lang.foreign.ValueLayout;
  * @param chargedBytes its charge on the quota; 0 for a level, because the mipmapped array holds the charge.
  */
 public record ArrayShape(long width, long height, long depth, int elementBytes, int flags, int levels,
-        long chargedBytes) {
+    long chargedBytes) {
     /**
      * Longest side in elements: more than any device supports. The product of three sides and an element fits a long.
      */

@@ -9,7 +9,7 @@ import java.util.HexFormat;
 
 /** Serves the control records that a guest may send to a worker: images and acknowledgements. Session thread only. */
 final class ControlRecords {
-    private ControlRecords() { }
+    private ControlRecords() {}
 
     /** Whether an opcode is a control record's. */
     static boolean isRequest(int opcode) {

@@ -25,5 +25,5 @@ public final class CudaResult {
     /** CUDA_ERROR_UNKNOWN. */
     public static final int UNKNOWN = 999;
 
-    private CudaResult() { }
+    private CudaResult() {}
 }

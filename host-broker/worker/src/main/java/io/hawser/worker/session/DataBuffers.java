@@ -35,7 +35,7 @@ final class DataBuffers {
      * @param staging its memory.
      * @param isSmall whether it counts against the budget of small buffers.
      */
-    record Buffer(Staging staging, boolean isSmall) { }
+    record Buffer(Staging staging, boolean isSmall) {}
 
     /** Whether so many pieces can be taken now without using the reserve. */
     boolean hasRoomFor(long pieces, int bytes) {

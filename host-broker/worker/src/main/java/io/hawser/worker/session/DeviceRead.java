@@ -29,7 +29,7 @@ final class DeviceRead {
     private boolean finished; // may be set before its pieces have ended: a failed context reports at once
 
     DeviceRead(StreamWork work, Call call, StreamState stream, long bytes, long pieceBytes,
-            StreamWork.PieceReader reader) {
+        StreamWork.PieceReader reader) {
         this.work = work;
         this.call = call;
         this.stream = stream;

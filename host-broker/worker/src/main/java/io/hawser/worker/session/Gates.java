@@ -34,7 +34,7 @@ public final class Gates {
     private int overtakes;
 
     /** Makes a set without gates. */
-    Gates() { }
+    Gates() {}
 
     /** A host function that was issued and has not ended. */
     public static final class Gate {

@@ -70,7 +70,7 @@ public final class GraphCallbacks {
     }
 
     /** A CALLBACK for the guest; {@code done} is null when no node waits for the acknowledgement. */
-    private record Request(int status, CountDownLatch done) { }
+    private record Request(int status, CountDownLatch done) {}
 
     /**
      * Starts without ids.
@@ -82,7 +82,7 @@ public final class GraphCallbacks {
      * @param free frees it.
      */
     GraphCallbacks(Completions completions, Outbox outbox, Gates gates, LongFunction<MemorySegment> allocate,
-            Consumer<MemorySegment> free) {
+        Consumer<MemorySegment> free) {
         this.completions = completions;
         this.outbox = outbox;
         this.gates = gates;

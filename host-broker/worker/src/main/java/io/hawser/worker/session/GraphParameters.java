@@ -16,7 +16,7 @@ import java.util.List;
  * @param ranges device memory that a copy or fill uses.
  */
 public record GraphParameters(int type, Handle context, GraphNode node, long callbackId, Form form,
-        List<Range> ranges) {
+    List<Range> ranges) {
     /** The nodes that the backend gets for one of the guest's. */
     public enum Form {
         /** One node. */
@@ -35,7 +35,7 @@ public record GraphParameters(int type, Handle context, GraphNode node, long cal
      * @param address first address.
      * @param bytes its length.
      */
-    public record Range(long address, long bytes) { }
+    public record Range(long address, long bytes) {}
 
     /** Whether its execution calls the guest. */
     public boolean callsGuest() {

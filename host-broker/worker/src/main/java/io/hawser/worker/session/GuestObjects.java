@@ -214,7 +214,7 @@ public final class GuestObjects {
         }
         return limit < 0 || limit >= COSTLY_LIMITS
             || claimLimitBytes(limit, backend.limitBytes(deviceOf(currentContext), limit, value)) ? 0
-            : CudaResult.OUT_OF_MEMORY;
+                : CudaResult.OUT_OF_MEMORY;
     }
 
     /**

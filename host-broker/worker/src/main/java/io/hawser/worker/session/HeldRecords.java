@@ -39,7 +39,7 @@ final class HeldRecords {
      * @param isCredited whether credit was charged for it.
      * @param memory its own memory, or null when it shares a block.
      */
-    record Held(int opcode, MemorySegment bytes, int lengthBytes, boolean isCredited, Staging memory) { }
+    record Held(int opcode, MemorySegment bytes, int lengthBytes, boolean isCredited, Staging memory) {}
 
     /** Holds a record until {@link #release}: copies it, or keeps its memory when credit limits that. */
     Held hold(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {

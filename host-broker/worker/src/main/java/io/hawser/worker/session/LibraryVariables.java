@@ -9,7 +9,7 @@ import java.util.Map;
  * The variables and charges of a library in each context that uses it. They end with the context. Session thread only.
  */
 public final class LibraryVariables {
-    private record Variable(Handle context, long address) { }
+    private record Variable(Handle context, long address) {}
 
     private final List<Variable> variables = new ArrayList<>();
     private final Map<Handle, MemoryQuota.Charge> charges = new IdentityHashMap<>();

@@ -4,7 +4,7 @@ package io.hawser.worker.session;
 public final class LogText {
     private static final int MAX_CHARACTERS = 500; // a guest could fill the log otherwise
 
-    private LogText() { }
+    private LogText() {}
 
     /**
      * Cleans a text.

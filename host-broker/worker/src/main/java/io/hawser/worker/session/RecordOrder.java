@@ -103,7 +103,7 @@ final class RecordOrder {
             while (!server.isOver() && !held.isEmpty() && !gates.mustHoldRecords() && mayLaunch(held.nextOpcode())) {
                 HeldRecords.Held next = held.next();
                 if (gates.isOpen() && !ControlRecords.isRequest(next.opcode())
-                        && dispatcher.mayWaitForDevice(next.opcode())) {
+                    && dispatcher.mayWaitForDevice(next.opcode())) {
                     postpone(next);
                 } else {
                     gates.issued(1);

@@ -72,7 +72,7 @@ public final class Session implements RecordHandler {
      * @param listener called at the session's end.
      */
     public Session(SessionOptions options, GpuBackend backend, Link link, StreamTable.Maker perThreadStreams,
-            SessionListener listener) {
+        SessionListener listener) {
         this.options = options;
         this.backend = backend;
         this.listener = listener;
@@ -144,7 +144,7 @@ public final class Session implements RecordHandler {
     private final class TurnSurroundings implements Turns.Surroundings {
         @Override
         public void mark(StreamState stream) {
-            work.whenReached(stream, status -> { });
+            work.whenReached(stream, status -> {});
         }
 
         @Override

@@ -11,4 +11,4 @@ package io.hawser.worker.session;
  * @param creditWindowBytes bytes of its records that may wait in streams.
  */
 public record SessionOptions(long sessionId, String vgpu, MemoryQuota memory, String peer, String program,
-    long creditWindowBytes) { }
+    long creditWindowBytes) {}

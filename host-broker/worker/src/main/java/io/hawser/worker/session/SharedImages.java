@@ -31,7 +31,7 @@ public final class SharedImages {
     private static final int MAX_MESSAGES_A_SECOND = 60;
     private static final int MAX_OFFERS = 1024; // per session; stops a guest that would make up images without end
 
-    private record Fetch(MemorySegment target, Consumer<Boolean> done) { }
+    private record Fetch(MemorySegment target, Consumer<Boolean> done) {}
 
     private final Set<String> known;
     private final Consumer<WorkerMessage> broker;

@@ -20,7 +20,7 @@ import java.util.function.Consumer;
  */
 public final class SharedNames {
     /** For a session without a broker: it keeps no names and finds none. */
-    public static final SharedNames NONE = new SharedNames(null, Runnable::run, (task, delayMs) -> { });
+    public static final SharedNames NONE = new SharedNames(null, Runnable::run, (task, delayMs) -> {});
 
     private static final int MAX_UNANSWERED = 1024; // limits requests of a guest's threads that wait here
     // The broker ends a worker that sends more than 200 messages in a second; at most 70 of them are for names.
@@ -45,7 +45,7 @@ public final class SharedNames {
      * @param handle the driver's handle.
      * @param bytes length of the allocation.
      */
-    public record Memory(byte[] handle, long bytes) { }
+    public record Memory(byte[] handle, long bytes) {}
 
     /** Memory of one name that has been found and not released. */
     private static final class Imports {
@@ -106,7 +106,7 @@ public final class SharedNames {
      * @param name a shared name.
      */
     public void unshare(String name) {
-        unshare(name, () -> { });
+        unshare(name, () -> {});
     }
 
     /**

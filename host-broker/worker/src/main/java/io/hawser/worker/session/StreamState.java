@@ -153,5 +153,5 @@ public final class StreamState {
      * @param bytes credit.
      * @param staging memory.
      */
-    record Covered(long bytes, List<Staging> staging) { }
+    record Covered(long bytes, List<Staging> staging) {}
 }

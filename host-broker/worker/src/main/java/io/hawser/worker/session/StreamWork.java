@@ -61,7 +61,7 @@ public final class StreamWork {
      * @param turns receives the ends of launches.
      */
     StreamWork(GpuBackend backend, Completions completions, CreditWindow credit, StagingPool pool, Outbox outbox,
-            Gates gates, Turns turns) {
+        Gates gates, Turns turns) {
         this.backend = backend;
         this.completions = completions;
         this.credit = credit;

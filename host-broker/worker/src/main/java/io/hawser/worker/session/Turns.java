@@ -328,7 +328,7 @@ public final class Turns {
         }
         long now = clock.getAsLong();
         return waiting && (now - waitSinceNs < WAITING_PATIENCE_NS
-                || seenPermit == TurnPage.NEXT && now - nextSinceNs < PATIENCE_NS)
+            || seenPermit == TurnPage.NEXT && now - nextSinceNs < PATIENCE_NS)
             || busy && (holding || isAwaited(seenPermit)) && now - progressNs < PATIENCE_NS;
     }
 

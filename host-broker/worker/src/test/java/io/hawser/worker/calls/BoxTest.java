@@ -74,7 +74,7 @@ class BoxTest {
     }
 
     private static Box box(long base, long pitch, long height, long xBytes, long y, long z, long widthBytes, long rows,
-            long slices) {
+        long slices) {
         return Box.of(new HwsDevicePlace(base, pitch, height, new HwsPosition(xBytes, y, z)),
             new HwsExtent(widthBytes, rows, slices));
     }

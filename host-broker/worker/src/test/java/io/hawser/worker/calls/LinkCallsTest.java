@@ -38,12 +38,12 @@ class LinkCallsTest {
     }
 
     private static long sendAdd(Guest guest, long link, int type, String text, MemorySegment options)
-            throws IOException {
+        throws IOException {
         return guest.send(CudaOpcodes.hwsLinkAdd, Guest.REPLY, out -> add(out, link, 0, type, options, bytes(text)));
     }
 
     private static void add(RecordWriter out, long link, long blob, int type, MemorySegment options,
-            MemorySegment data) {
+        MemorySegment data) {
         out.fixed(40);
         out.i64(0, link);
         out.i64(8, blob);

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 /** Handlers get complete records, however a carrier splits them. */
 class RecordCutterTest {
     private final StagingPool pool = new StagingPool(RecordLayout.MAX_RECORD_BYTES,
-        bytes -> Arena.ofAuto().allocate(bytes, 64), memory -> { });
+        bytes -> Arena.ofAuto().allocate(bytes, 64), memory -> {});
     private final List<byte[]> records = new ArrayList<>();
     private final List<String> refusals = new ArrayList<>();
     private int takenMemory;
@@ -58,10 +58,10 @@ class RecordCutterTest {
         }
 
         @Override
-        public void drained() { }
+        public void drained() {}
 
         @Override
-        public void gone(String reason) { }
+        public void gone(String reason) {}
     }
 
     /** A record with the next sequence number; a session's first is 3. */

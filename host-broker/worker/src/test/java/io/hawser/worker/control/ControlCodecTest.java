@@ -27,13 +27,13 @@ class ControlCodecTest {
     void shouldReadMessagesOfBroker() throws IOException {
         assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", List.of(), null), decode(
             "{\"type\":\"assign\",\"sessionId\":7,\"vgpu\":\"v\",\"memoryBytes\":1024,\"peer\":\"p\","
-            + "\"program\":\"x\"}"));
+                + "\"program\":\"x\"}"));
         assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", List.of("ab"),
             new SharedRegion.Place(1 << 20, 4, 3, 1, 4096)),
             decode("{\"type\":\"assign\",\"sessionId\":7,\"vgpu\":\"v\",\"memoryBytes\":1024,\"peer\":\"p\","
-            + "\"images\":[\"ab\"],\"program\":\"x\",\"carrier\":\"shm\","
-            + "\"regionBytes\":1048576,\"slotCount\":4,\"slot\":3,\"kind\":1,"
-            + "\"mapAddress\":4096,\"epoch\":-5}"));
+                + "\"images\":[\"ab\"],\"program\":\"x\",\"carrier\":\"shm\","
+                + "\"regionBytes\":1048576,\"slotCount\":4,\"slot\":3,\"kind\":1,"
+                + "\"mapAddress\":4096,\"epoch\":-5}"));
         assertEquals(new BrokerMessage.Doorbell(), decode("{\"type\":\"doorbell\"}"));
         assertEquals(new BrokerMessage.Store("cd"), decode("{\"type\":\"store\",\"sha256\":\"cd\",\"bytes\":1}"));
         assertEquals(new BrokerMessage.Image("cd", 9), decode("{\"type\":\"image\",\"sha256\":\"cd\",\"bytes\":9}"));

@@ -69,7 +69,7 @@ class JailIT {
     private static void copy(Path root, JarOutputStream out) throws IOException {
         try (Stream<Path> classes = Files.walk(root.resolve("io/hawser/worker/jail"))) {
             for (Path one : classes.filter(path -> path.toString().endsWith(".class")
-                    && !path.endsWith("package-info.class")).toList()) {
+                && !path.endsWith("package-info.class")).toList()) {
                 out.putNextEntry(new JarEntry(root.relativize(one).toString()));
                 Files.copy(one, out);
             }
@@ -89,7 +89,7 @@ class JailIT {
     }
 
     private static Outcome run(String mode, int user, String... acts) throws IOException, InterruptedException {
-        return run(process -> { }, mode, user, acts);
+        return run(process -> {}, mode, user, acts);
     }
 
     /**
@@ -98,7 +98,7 @@ class JailIT {
      * @param look runs when the prisoner waits, if it does.
      */
     private static Outcome run(Look look, String mode, int user, String... acts)
-            throws IOException, InterruptedException {
+        throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin",
             "java").toString(), "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED", "-cp",
             jar.toString(), Prisoner.class.getName(), mode, Integer.toString(user)));

@@ -5,9 +5,20 @@ package io.hawser.shm.control;
  * permanent, because the two processes can come from different builds.
  */
 public enum BrokerMessageType {
-    ASSIGN("assign"), LEDGER("ledger"), TURNS("turns"), TURN_BELL("turnbell"), DOORBELL("doorbell"),
-    WATCHING("watching"), STORE("store"), IMAGE("image"), NO_IMAGE("noimage"), SHARED("shared"),
-    UNSHARED("unshared"), FOUND("found"), NOT_FOUND("notfound"), END("end");
+    ASSIGN("assign"),
+    LEDGER("ledger"),
+    TURNS("turns"),
+    TURN_BELL("turnbell"),
+    DOORBELL("doorbell"),
+    WATCHING("watching"),
+    STORE("store"),
+    IMAGE("image"),
+    NO_IMAGE("noimage"),
+    SHARED("shared"),
+    UNSHARED("unshared"),
+    FOUND("found"),
+    NOT_FOUND("notfound"),
+    END("end");
 
     private final String wireName;
 

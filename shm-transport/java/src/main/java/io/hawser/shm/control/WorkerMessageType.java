@@ -5,8 +5,18 @@ package io.hawser.shm.control;
  * permanent, because the two processes can come from different builds.
  */
 public enum WorkerMessageType {
-    READY("ready"), JAILED("jailed"), STATS("stats"), LOST("lost"), ENDED("ended"), IMAGE("image"),
-    STORED("stored"), WANT("want"), UNFIT("unfit"), SHARE("share"), UNSHARE("unshare"), FIND("find"),
+    READY("ready"),
+    JAILED("jailed"),
+    STATS("stats"),
+    LOST("lost"),
+    ENDED("ended"),
+    IMAGE("image"),
+    STORED("stored"),
+    WANT("want"),
+    UNFIT("unfit"),
+    SHARE("share"),
+    UNSHARE("unshare"),
+    FIND("find"),
     RELEASE("release");
 
     private final String wireName;

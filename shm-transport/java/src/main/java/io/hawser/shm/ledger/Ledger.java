@@ -20,7 +20,7 @@ public final class Ledger {
     public Ledger(MemorySegment memory, int slotCount) {
         if (memory.byteSize() < LedgerLayout.bytes(slotCount)) {
             throw new IllegalArgumentException("a ledger's memory must hold its slots: bytes=" + memory.byteSize()
-                    + ", slotCount=" + slotCount);
+                + ", slotCount=" + slotCount);
         }
         this.memory = memory;
         this.slotCount = slotCount;
@@ -89,7 +89,7 @@ public final class Ledger {
      */
     boolean tryLock(long token) {
         return get(LedgerLayout.LOCK_OFFSET) == 0
-                && LedgerLayout.I64.compareAndSet(memory, LedgerLayout.LOCK_OFFSET, 0L, token);
+            && LedgerLayout.I64.compareAndSet(memory, LedgerLayout.LOCK_OFFSET, 0L, token);
     }
 
     /** Frees the lock, unless another slot holds it by now. */
@@ -148,13 +148,13 @@ public final class Ledger {
 
     private long slot(int column, int slot) {
         return LedgerLayout.slotOffset(slotCount, check("column", column, LedgerLayout.MAX_COLUMNS),
-                check("slot", slot, slotCount));
+            check("slot", slot, slotCount));
     }
 
     private static int check(String what, int value, int limit) {
         if (value < 0 || value >= limit) {
             throw new IllegalArgumentException("a ledger's " + what + " must be below " + limit + ": " + what + "="
-                    + value);
+                + value);
         }
         return value;
     }

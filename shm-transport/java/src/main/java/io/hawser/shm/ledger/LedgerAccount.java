@@ -28,7 +28,7 @@ public final class LedgerAccount {
     public LedgerAccount(Ledger ledger, int slot) {
         if (slot < 0 || slot >= ledger.slotCount()) {
             throw new IllegalArgumentException("a slot must be one of the ledger's: slot=" + slot + ", slotCount="
-                    + ledger.slotCount());
+                + ledger.slotCount());
         }
         this.ledger = ledger;
         this.slot = slot;
@@ -95,7 +95,7 @@ public final class LedgerAccount {
     public void giveBack(int column, long bytes) {
         if (bytes < 0 || bytes > held[column]) {
             throw new IllegalArgumentException("returned memory must be held: bytes=" + bytes + ", heldBytes="
-                    + held[column]);
+                + held[column]);
         }
         held[column] -= bytes;
         ledger.setHeldBytes(column, slot, held[column]);

@@ -35,7 +35,7 @@ public final class Descriptors {
     private static final MethodHandle STATFS = Libc.find("fstatfs", Libc.INT, Libc.INT, Libc.ADDRESS);
     private static final MethodHandle TRUNCATE = Libc.find("ftruncate", Libc.INT, Libc.INT, Libc.LONG);
     private static final MethodHandle ALLOCATE = Libc.find("fallocate", Libc.INT, Libc.INT, Libc.INT, Libc.LONG,
-            Libc.LONG);
+        Libc.LONG);
     private static final MethodHandle MEMFD = Libc.find("memfd_create", Libc.INT, Libc.ADDRESS, Libc.INT);
     private static final MethodHandle FCNTL = Libc.findVariadic(2, "fcntl", Libc.INT, Libc.INT, Libc.INT, Libc.INT);
 
@@ -101,7 +101,7 @@ public final class Descriptors {
             try {
                 resize(fd, bytes);
                 if ((int) FCNTL.invokeExact(scratch.state, fd, F_ADD_SEALS,
-                        F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+                    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
                     throw Libc.failure("anonymous memory must be sealed: name=" + name, scratch.errno());
                 }
                 return fd;

@@ -19,7 +19,7 @@ public final class EventFd implements AutoCloseable {
     private static final long SECOND_NS = 1_000_000_000L;
     private static final MethodHandle EVENTFD = Libc.find("eventfd", Libc.INT, Libc.INT, Libc.INT);
     private static final MethodHandle PPOLL = Libc.find("ppoll", Libc.INT, Libc.ADDRESS, Libc.LONG, Libc.ADDRESS,
-            Libc.ADDRESS);
+        Libc.ADDRESS);
     private static final MethodHandle READ = Libc.find("read", Libc.LONG, Libc.INT, Libc.ADDRESS, Libc.LONG);
     private static final MethodHandle WRITE = Libc.find("write", Libc.LONG, Libc.INT, Libc.ADDRESS, Libc.LONG);
     private static final MethodHandle FCNTL = Libc.findVariadic(2, "fcntl", Libc.INT, Libc.INT, Libc.INT, Libc.INT);
@@ -103,7 +103,7 @@ public final class EventFd implements AutoCloseable {
         try {
             if (timeoutNs > 0) {
                 int ready = (int) PPOLL.invokeExact(scratch.state, struct, 1L, struct.asSlice(8, 16),
-                        MemorySegment.NULL);
+                    MemorySegment.NULL);
                 if (ready < 0 && scratch.errno() != Libc.EINTR) {
                     throw Libc.failure("an event must be waited for: fd=" + fd, scratch.errno());
                 }

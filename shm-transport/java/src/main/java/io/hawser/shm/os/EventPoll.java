@@ -17,7 +17,7 @@ public final class EventPoll {
     private static final int EINTR = 4;
     private static final long SECOND_NS = 1_000_000_000L;
     private static final MethodHandle PPOLL = Libc.find("ppoll", Libc.INT, Libc.ADDRESS, Libc.LONG, Libc.ADDRESS,
-            Libc.ADDRESS);
+        Libc.ADDRESS);
 
     private MemorySegment descriptors = MemorySegment.NULL;
     private final MemorySegment timeout = Arena.ofAuto().allocate(2 * Long.BYTES, Long.BYTES);

@@ -23,7 +23,7 @@ public final class FileLocks {
     private static final int LENGTH_OFFSET = 16;
     private static final int PID_OFFSET = 24;
     private static final MethodHandle FCNTL = Libc.findVariadic(2, "fcntl", Libc.INT, Libc.INT, Libc.INT,
-            Libc.ADDRESS);
+        Libc.ADDRESS);
 
     private FileLocks() {
     }

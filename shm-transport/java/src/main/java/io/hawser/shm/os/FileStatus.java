@@ -53,9 +53,9 @@ public record FileStatus(long device, long inode, long links, int mode, int owne
                 throw Libc.failure("a descriptor must have a status: fd=" + fd, scratch.errno());
             }
             return new FileStatus(stat.get(ValueLayout.JAVA_LONG, DEVICE_OFFSET),
-                    stat.get(ValueLayout.JAVA_LONG, INODE_OFFSET), stat.get(ValueLayout.JAVA_LONG, LINKS_OFFSET),
-                    stat.get(ValueLayout.JAVA_INT, MODE_OFFSET), stat.get(ValueLayout.JAVA_INT, OWNER_OFFSET),
-                    stat.get(ValueLayout.JAVA_LONG, BYTES_OFFSET));
+                stat.get(ValueLayout.JAVA_LONG, INODE_OFFSET), stat.get(ValueLayout.JAVA_LONG, LINKS_OFFSET),
+                stat.get(ValueLayout.JAVA_INT, MODE_OFFSET), stat.get(ValueLayout.JAVA_INT, OWNER_OFFSET),
+                stat.get(ValueLayout.JAVA_LONG, BYTES_OFFSET));
         } catch (IOException e) {
             throw e;
         } catch (Throwable e) {

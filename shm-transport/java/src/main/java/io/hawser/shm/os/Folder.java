@@ -29,7 +29,7 @@ public final class Folder implements AutoCloseable {
     private static final int OWNER_ONLY_FOLDER = 0700;
 
     private static final MethodHandle OPEN = Libc.findVariadic(3, "openat", Libc.INT, Libc.INT, Libc.ADDRESS, Libc.INT,
-            Libc.INT);
+        Libc.INT);
     private static final MethodHandle MAKE = Libc.find("mkdirat", Libc.INT, Libc.INT, Libc.ADDRESS, Libc.INT);
     private static final MethodHandle UNLINK = Libc.find("unlinkat", Libc.INT, Libc.INT, Libc.ADDRESS, Libc.INT);
     private static final MethodHandle LINK = Libc.find("linkat", Libc.INT, arguments());
@@ -118,7 +118,7 @@ public final class Folder implements AutoCloseable {
         Libc.Scratch scratch = Libc.scratch();
         try (Arena arena = Arena.ofConfined()) {
             int result = (int) LINK.invokeExact(scratch.state, fd, arena.allocateFrom(single(name)), target.fd,
-                    arena.allocateFrom(single(other)), 0);
+                arena.allocateFrom(single(other)), 0);
             if (result < 0 && scratch.errno() != EEXIST) {
                 throw Libc.failure("a file must get its name: name=" + other, scratch.errno());
             }
@@ -152,7 +152,7 @@ public final class Folder implements AutoCloseable {
 
     private static String single(String name) {
         if (name.isEmpty() || name.equals(".") || name.equals("..") || name.indexOf('/') >= 0
-                || name.indexOf('\0') >= 0) {
+            || name.indexOf('\0') >= 0) {
             throw new IllegalArgumentException("a name in a folder must be one name: name=" + name);
         }
         return name;
@@ -186,7 +186,7 @@ public final class Folder implements AutoCloseable {
     private static int tryOpen(int folder, String name, int flags, int mode) {
         try (Arena arena = Arena.ofConfined()) {
             return (int) OPEN.invokeExact(Libc.scratch().state, folder, arena.allocateFrom(name), flags | O_CLOEXEC,
-                    mode);
+                mode);
         } catch (Throwable e) {
             throw Libc.unexpected(e);
         }

@@ -17,12 +17,12 @@ public final class Futex {
         case "amd64", "x86_64" -> 202; // asm/unistd_64.h
         case "aarch64", "riscv64" -> 98; // asm-generic/unistd.h
         default -> throw new UnsupportedOperationException("futex is known for amd64, aarch64 and riscv64: os.arch="
-                + System.getProperty("os.arch"));
+            + System.getProperty("os.arch"));
     };
     private static final long SECOND_NS = 1_000_000_000L;
     private static final int EFAULT = 14;
     private static final MethodHandle SYSCALL = Libc.findVariadic(1, "syscall", Libc.LONG, Libc.LONG, Libc.LONG,
-            Libc.INT, Libc.INT, Libc.ADDRESS);
+        Libc.INT, Libc.INT, Libc.ADDRESS);
 
     private Futex() {
     }
@@ -46,7 +46,7 @@ public final class Futex {
         long word = address(memory, offset);
         try {
             long result = (long) SYSCALL.invokeExact(scratch.state, SYS_FUTEX, word, FUTEX_WAIT, expected,
-                    scratch.struct);
+                scratch.struct);
             if (result == 0) {
                 return true;
             }
@@ -56,7 +56,7 @@ public final class Futex {
         int errno = scratch.errno();
         if (errno == EFAULT) {
             throw new IllegalStateException("a futex must lie in mapped memory: address=0x"
-                    + Long.toHexString(word));
+                + Long.toHexString(word));
         }
         return errno == Libc.EAGAIN || errno == Libc.EINTR;
     }
@@ -71,7 +71,7 @@ public final class Futex {
         long word = address(memory, offset);
         try {
             return (int) Math.max(0, (long) SYSCALL.invokeExact(scratch.state, SYS_FUTEX, word, FUTEX_WAKE,
-                    Integer.MAX_VALUE, MemorySegment.NULL));
+                Integer.MAX_VALUE, MemorySegment.NULL));
         } catch (Throwable e) {
             throw Libc.unexpected(e);
         }

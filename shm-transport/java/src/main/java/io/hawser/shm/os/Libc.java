@@ -25,7 +25,7 @@ final class Libc {
     private static final StructLayout CALL_STATE = Linker.Option.captureStateLayout();
     private static final VarHandle ERRNO = CALL_STATE.varHandle(MemoryLayout.PathElement.groupElement("errno"));
     private static final MethodHandle STRERROR = LINKER.downcallHandle(symbol("strerror"),
-            FunctionDescriptor.of(ADDRESS, INT));
+        FunctionDescriptor.of(ADDRESS, INT));
 
     /** A thread's preallocated memory for calls, so that calls allocate nothing. */
     static final class Scratch {
@@ -53,13 +53,13 @@ final class Libc {
     /** Finds a function that sets errno; the handle's first argument, {@link Scratch#state}, receives errno. */
     static MethodHandle find(String name, MemoryLayout result, MemoryLayout... arguments) {
         return LINKER.downcallHandle(symbol(name), FunctionDescriptor.of(result, arguments),
-                Linker.Option.captureCallState("errno"));
+            Linker.Option.captureCallState("errno"));
     }
 
     /** As {@link #find} for a variadic C function with {@code fixed} declared arguments. */
     static MethodHandle findVariadic(int fixed, String name, MemoryLayout result, MemoryLayout... arguments) {
         return LINKER.downcallHandle(symbol(name), FunctionDescriptor.of(result, arguments),
-                Linker.Option.captureCallState("errno"), Linker.Option.firstVariadicArg(fixed));
+            Linker.Option.captureCallState("errno"), Linker.Option.firstVariadicArg(fixed));
     }
 
     static Scratch scratch() {
@@ -90,6 +90,6 @@ final class Libc {
 
     private static MemorySegment symbol(String name) {
         return LINKER.defaultLookup().find(name).orElseThrow(() -> new UnsupportedOperationException(
-                "shared memory needs Linux with glibc: missing symbol=" + name));
+            "shared memory needs Linux with glibc: missing symbol=" + name));
     }
 }

@@ -22,9 +22,9 @@ public final class SealedMemory {
     private static final MethodHandle MEMFD = Libc.find("memfd_create", Libc.INT, Libc.ADDRESS, Libc.INT);
     private static final MethodHandle FCNTL = Libc.findVariadic(2, "fcntl", Libc.INT, Libc.INT, Libc.INT, Libc.INT);
     private static final MethodHandle PREAD = Libc.find("pread", Libc.LONG, Libc.INT, Libc.ADDRESS, Libc.LONG,
-            Libc.LONG);
+        Libc.LONG);
     private static final MethodHandle PWRITE = Libc.find("pwrite", Libc.LONG, Libc.INT, Libc.ADDRESS, Libc.LONG,
-            Libc.LONG);
+        Libc.LONG);
 
     private SealedMemory() {
     }
@@ -102,7 +102,7 @@ public final class SealedMemory {
                 }
                 if (moved <= 0) {
                     throw Libc.failure("anonymous memory must be " + done + ": at=" + at + ", bytes="
-                            + bytes.byteSize(), moved < 0 ? scratch.errno() : 0);
+                        + bytes.byteSize(), moved < 0 ? scratch.errno() : 0);
                 }
                 at += moved;
             }

@@ -23,7 +23,7 @@ public final class SharedMemory implements AutoCloseable {
     private static final long HIGHEST_ADDRESS = 1L << 47;
 
     private static final MethodHandle MAP = Libc.find("mmap", Libc.LONG, Libc.LONG, Libc.LONG, Libc.INT, Libc.INT,
-            Libc.INT, Libc.LONG);
+        Libc.INT, Libc.LONG);
     private static final MethodHandle UNMAP = Libc.find("munmap", Libc.INT, Libc.LONG, Libc.LONG);
 
     private final Arena arena;
@@ -47,7 +47,7 @@ public final class SharedMemory implements AutoCloseable {
         long fileBytes = Descriptors.fileBytes(fd);
         if (bytes <= 0 || bytes > fileBytes) {
             throw new IOException("a mapping must not be longer than its file: bytes=" + bytes + ", fileBytes="
-                    + fileBytes);
+                + fileBytes);
         }
         Libc.Scratch scratch = Libc.scratch();
         long address = MAP_FAILED;
@@ -77,7 +77,7 @@ public final class SharedMemory implements AutoCloseable {
         long fileBytes = Descriptors.fileBytes(fd);
         if (bytes <= 0 || bytes > fileBytes) {
             throw new IOException("a mapping must not be longer than its file: bytes=" + bytes + ", fileBytes="
-                    + fileBytes);
+                + fileBytes);
         }
         Libc.Scratch scratch = Libc.scratch();
         long address = map(scratch, 0, bytes, MAP_SHARED, fd);
@@ -105,7 +105,7 @@ public final class SharedMemory implements AutoCloseable {
 
     private static boolean isUsable(long address, long bytes) {
         return address % PAGE_BYTES == 0 && address >= LOWEST_ADDRESS && address < HIGHEST_ADDRESS
-                && bytes <= HIGHEST_ADDRESS - address;
+            && bytes <= HIGHEST_ADDRESS - address;
     }
 
     private static long map(Libc.Scratch scratch, long address, long bytes, int flags, int fd) {
@@ -121,7 +121,7 @@ public final class SharedMemory implements AutoCloseable {
             int result = (int) UNMAP.invokeExact(Libc.scratch().state, memory.address(), memory.byteSize());
             if (result != 0) {
                 throw new IllegalStateException("a mapping must be unmapped whole: address=0x"
-                        + Long.toHexString(memory.address()) + ", bytes=" + memory.byteSize());
+                    + Long.toHexString(memory.address()) + ", bytes=" + memory.byteSize());
             }
         } catch (Throwable e) {
             throw Libc.unexpected(e);

@@ -94,8 +94,8 @@ public final class SocketMessages {
 
     private void noteDescriptor() throws IOException {
         boolean came = scratch.get(ValueLayout.JAVA_LONG, HEADER_CONTROL_BYTES) >= ONE_DESCRIPTOR_BYTES
-                && scratch.get(ValueLayout.JAVA_INT, CONTROL_LEVEL) == SOL_SOCKET
-                && scratch.get(ValueLayout.JAVA_INT, CONTROL_TYPE) == SCM_RIGHTS;
+            && scratch.get(ValueLayout.JAVA_INT, CONTROL_LEVEL) == SOL_SOCKET
+            && scratch.get(ValueLayout.JAVA_INT, CONTROL_TYPE) == SCM_RIGHTS;
         if (!came) {
             return;
         }

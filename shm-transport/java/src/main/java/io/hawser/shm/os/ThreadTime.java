@@ -22,6 +22,6 @@ public final class ThreadTime {
             throw Libc.unexpected(e);
         }
         return scratch.struct.get(ValueLayout.JAVA_LONG, 0) * SECOND_NS
-                + scratch.struct.get(ValueLayout.JAVA_LONG, Long.BYTES);
+            + scratch.struct.get(ValueLayout.JAVA_LONG, Long.BYTES);
     }
 }

@@ -20,8 +20,8 @@ package io.hawser.shm.region;
  * @param heapBytes length of the heap, a multiple of {@link RegionLayout#GRANULE_BYTES}.
  */
 public record RegionGeometry(long regionBytes, int slotCount, long slotsOffset, long slotStride, long commandOffset,
-        long commandBytes, long replyOffset, long replyBytes, long bulkOffset, int chunkCount, long chunkBytes,
-        long heapTableOffset, long heapOffset, long heapBytes) {
+    long commandBytes, long replyOffset, long replyBytes, long bulkOffset, int chunkCount, long chunkBytes,
+    long heapTableOffset, long heapOffset, long heapBytes) {
 
     /** Number of slots of a region without a configured number. */
     public static final int DEFAULT_SLOTS = 16;
@@ -43,20 +43,20 @@ public record RegionGeometry(long regionBytes, int slotCount, long slotsOffset, 
     public static RegionGeometry of(long regionBytes, int slotCount) {
         if (slotCount < 1 || slotCount > RegionLayout.MAX_SLOTS) {
             throw new IllegalArgumentException("a region must have 1.." + RegionLayout.MAX_SLOTS + " slots: slotCount="
-                    + slotCount);
+                + slotCount);
         }
         long page = RegionLayout.PAGE_BYTES;
         long rings = SLOT_PAGES * page + 2 * RING_BYTES;
         long smallest = page + slotCount * (rings + SMALLEST_CHUNK_COUNT * SMALLEST_CHUNK_BYTES) + 2 * page;
         if (regionBytes < smallest || regionBytes % page != 0) {
             throw new IllegalArgumentException("a region of " + slotCount + " slots must be a multiple of " + page
-                    + " and at least " + smallest + " bytes: regionBytes=" + regionBytes);
+                + " and at least " + smallest + " bytes: regionBytes=" + regionBytes);
         }
         long bulkBytes = Math.max(SMALLEST_CHUNK_COUNT * SMALLEST_CHUNK_BYTES,
-                Math.min(RegionLayout.MAX_CHUNKS * LARGEST_CHUNK_BYTES,
-                        Long.highestOneBit(regionBytes / HEAP_SHARE / slotCount)));
+            Math.min(RegionLayout.MAX_CHUNKS * LARGEST_CHUNK_BYTES,
+                Long.highestOneBit(regionBytes / HEAP_SHARE / slotCount)));
         long chunkBytes = Math.clamp(Long.highestOneBit(bulkBytes / RegionLayout.MAX_CHUNKS), SMALLEST_CHUNK_BYTES,
-                LARGEST_CHUNK_BYTES);
+            LARGEST_CHUNK_BYTES);
         int chunkCount = (int) (bulkBytes / chunkBytes);
         if (page + slotCount * (rings + bulkBytes) + 2 * page > regionBytes) {
             bulkBytes = SMALLEST_CHUNK_COUNT * SMALLEST_CHUNK_BYTES;
@@ -70,8 +70,8 @@ public record RegionGeometry(long regionBytes, int slotCount, long slotsOffset, 
         long tablePages = (pages + RegionLayout.GRANULE_BYTES) / (RegionLayout.GRANULE_BYTES + 1);
         long heapOffset = tableOffset + tablePages * page;
         return new RegionGeometry(regionBytes, slotCount, page, stride, SLOT_PAGES * page, RING_BYTES,
-                SLOT_PAGES * page + RING_BYTES, RING_BYTES, rings, chunkCount, chunkBytes, tableOffset, heapOffset,
-                regionBytes - heapOffset);
+            SLOT_PAGES * page + RING_BYTES, RING_BYTES, rings, chunkCount, chunkBytes, tableOffset, heapOffset,
+            regionBytes - heapOffset);
     }
 
     /** Offset of a slot in the region. */

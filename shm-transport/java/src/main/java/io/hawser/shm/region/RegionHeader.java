@@ -18,7 +18,7 @@ import java.nio.charset.StandardCharsets;
  * @param geometry places of the region's parts.
  */
 public record RegionHeader(long epoch, long descriptionHash, int protocolVersion, int doorbellVectors, String vgpu,
-        RegionGeometry geometry) {
+    RegionGeometry geometry) {
     private static final ValueLayout.OfLong I64 = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final ValueLayout.OfInt I32 = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle LONG_WORD = I64.varHandle();
@@ -36,7 +36,7 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
     public void format(MemorySegment region) {
         if (epoch == 0 || region.byteSize() != geometry.regionBytes()) {
             throw new IllegalArgumentException("a region must have an epoch and its geometry's length: epoch=" + epoch
-                    + ", regionBytes=" + region.byteSize() + ", geometryBytes=" + geometry.regionBytes());
+                + ", regionBytes=" + region.byteSize() + ", geometryBytes=" + geometry.regionBytes());
         }
         boolean keepsHeap = geometry.equals(geometryOf(region));
         LONG_WORD.setVolatile(region, (long) RegionLayout.HEADER_MAGIC_OFFSET, 0L);
@@ -47,7 +47,7 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
         }
         if (!keepsHeap) {
             region.asSlice(geometry.heapTableOffset(), geometry.heapOffset() - geometry.heapTableOffset())
-                    .fill((byte) 0);
+                .fill((byte) 0);
         }
         region.set(I32, RegionLayout.HEADER_REGION_VERSION_OFFSET, RegionLayout.REGION_VERSION);
         region.set(I32, RegionLayout.HEADER_PROTOCOL_VERSION_OFFSET, protocolVersion);
@@ -92,31 +92,31 @@ public record RegionHeader(long epoch, long descriptionHash, int protocolVersion
      */
     public static RegionHeader read(MemorySegment region) {
         if ((long) LONG_WORD.getAcquire(region, (long) RegionLayout.HEADER_MAGIC_OFFSET)
-                != RegionLayout.REGION_MAGIC) {
+            != RegionLayout.REGION_MAGIC) {
             return null;
         }
         return new RegionHeader(region.get(I64, RegionLayout.HEADER_EPOCH_OFFSET),
-                region.get(I64, RegionLayout.HEADER_DESCRIPTION_HASH_OFFSET),
-                region.get(I32, RegionLayout.HEADER_PROTOCOL_VERSION_OFFSET),
-                region.get(I32, RegionLayout.HEADER_DOORBELL_VECTORS_OFFSET),
-                text(region, RegionLayout.HEADER_VGPU_OFFSET, RegionLayout.HEADER_VGPU_BYTES), geometryOf(region));
+            region.get(I64, RegionLayout.HEADER_DESCRIPTION_HASH_OFFSET),
+            region.get(I32, RegionLayout.HEADER_PROTOCOL_VERSION_OFFSET),
+            region.get(I32, RegionLayout.HEADER_DOORBELL_VECTORS_OFFSET),
+            text(region, RegionLayout.HEADER_VGPU_OFFSET, RegionLayout.HEADER_VGPU_BYTES), geometryOf(region));
     }
 
     private static RegionGeometry geometryOf(MemorySegment region) {
         return new RegionGeometry(region.get(I64, RegionLayout.HEADER_REGION_BYTES_OFFSET),
-                region.get(I32, RegionLayout.HEADER_SLOT_COUNT_OFFSET),
-                region.get(I64, RegionLayout.HEADER_SLOTS_OFFSET_OFFSET),
-                region.get(I64, RegionLayout.HEADER_SLOT_STRIDE_OFFSET),
-                region.get(I64, RegionLayout.HEADER_COMMAND_OFFSET_OFFSET),
-                region.get(I64, RegionLayout.HEADER_COMMAND_BYTES_OFFSET),
-                region.get(I64, RegionLayout.HEADER_REPLY_OFFSET_OFFSET),
-                region.get(I64, RegionLayout.HEADER_REPLY_BYTES_OFFSET),
-                region.get(I64, RegionLayout.HEADER_BULK_OFFSET_OFFSET),
-                (int) region.get(I64, RegionLayout.HEADER_CHUNK_COUNT_OFFSET),
-                region.get(I64, RegionLayout.HEADER_CHUNK_BYTES_OFFSET),
-                region.get(I64, RegionLayout.HEADER_HEAP_TABLE_OFFSET_OFFSET),
-                region.get(I64, RegionLayout.HEADER_HEAP_OFFSET_OFFSET),
-                region.get(I64, RegionLayout.HEADER_HEAP_BYTES_OFFSET));
+            region.get(I32, RegionLayout.HEADER_SLOT_COUNT_OFFSET),
+            region.get(I64, RegionLayout.HEADER_SLOTS_OFFSET_OFFSET),
+            region.get(I64, RegionLayout.HEADER_SLOT_STRIDE_OFFSET),
+            region.get(I64, RegionLayout.HEADER_COMMAND_OFFSET_OFFSET),
+            region.get(I64, RegionLayout.HEADER_COMMAND_BYTES_OFFSET),
+            region.get(I64, RegionLayout.HEADER_REPLY_OFFSET_OFFSET),
+            region.get(I64, RegionLayout.HEADER_REPLY_BYTES_OFFSET),
+            region.get(I64, RegionLayout.HEADER_BULK_OFFSET_OFFSET),
+            (int) region.get(I64, RegionLayout.HEADER_CHUNK_COUNT_OFFSET),
+            region.get(I64, RegionLayout.HEADER_CHUNK_BYTES_OFFSET),
+            region.get(I64, RegionLayout.HEADER_HEAP_TABLE_OFFSET_OFFSET),
+            region.get(I64, RegionLayout.HEADER_HEAP_OFFSET_OFFSET),
+            region.get(I64, RegionLayout.HEADER_HEAP_BYTES_OFFSET));
     }
 
     /** Stores a text in a region: UTF-8, cut between characters to the field's length, padded with NULs. */

@@ -19,11 +19,11 @@ abstract sealed class Ring permits RingReader, RingWriter {
     Ring(MemorySegment region, long ringOffset, long ringBytes, long ownOffset, long peerOffset, long position) {
         if (ringBytes < 8 || Long.bitCount(ringBytes) != 1) {
             throw new IllegalArgumentException("a ring's length must be a power of two and at least 8: ringBytes="
-                    + ringBytes);
+                + ringBytes);
         }
         if (ringOffset < 0 || ringBytes > region.byteSize() || ringOffset > region.byteSize() - ringBytes) {
             throw new IllegalArgumentException("a ring must lie in the region: ringOffset=" + ringOffset
-                    + ", ringBytes=" + ringBytes + ", regionBytes=" + region.byteSize());
+                + ", ringBytes=" + ringBytes + ", regionBytes=" + region.byteSize());
         }
         this.region = region;
         this.ringOffset = ringOffset;

@@ -9,6 +9,6 @@ public final class RingCorruptException extends Exception {
 
     RingCorruptException(String rule, long position, long from, long to) {
         super(rule + ": position=" + Long.toUnsignedString(position) + ", from=" + Long.toUnsignedString(from) + ", to="
-                + Long.toUnsignedString(to));
+            + Long.toUnsignedString(to));
     }
 }

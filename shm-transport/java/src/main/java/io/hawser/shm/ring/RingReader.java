@@ -17,22 +17,22 @@ public final class RingReader extends Ring {
     }
 
     RingReader(MemorySegment region, long ringOffset, long ringBytes, long headOffset, long tailOffset,
-            long position) {
+        long position) {
         super(region, ringOffset, ringBytes, headOffset, tailOffset, position);
     }
 
     /** A worker's end of a slot's command ring. */
     public static RingReader command(MemorySegment region, RegionGeometry geometry, int slot) {
         return new RingReader(region, geometry.slot(slot) + geometry.commandOffset(), geometry.commandBytes(),
-                geometry.hostPage(slot) + RegionLayout.HOST_COMMAND_HEAD_OFFSET,
-                geometry.guestPage(slot) + RegionLayout.GUEST_COMMAND_TAIL_OFFSET);
+            geometry.hostPage(slot) + RegionLayout.HOST_COMMAND_HEAD_OFFSET,
+            geometry.guestPage(slot) + RegionLayout.GUEST_COMMAND_TAIL_OFFSET);
     }
 
     /** A guest's end of a slot's reply ring. */
     public static RingReader reply(MemorySegment region, RegionGeometry geometry, int slot) {
         return new RingReader(region, geometry.slot(slot) + geometry.replyOffset(), geometry.replyBytes(),
-                geometry.guestPage(slot) + RegionLayout.GUEST_REPLY_HEAD_OFFSET,
-                geometry.hostPage(slot) + RegionLayout.HOST_REPLY_TAIL_OFFSET);
+            geometry.guestPage(slot) + RegionLayout.GUEST_REPLY_HEAD_OFFSET,
+            geometry.hostPage(slot) + RegionLayout.HOST_REPLY_TAIL_OFFSET);
     }
 
     /**
@@ -45,7 +45,7 @@ public final class RingReader extends Ring {
         // Since the last valid tail, the writer can only have advanced by the room released to it.
         if (Long.compareUnsigned(tail - peerCached, ringBytes - (peerCached - published)) > 0 || (tail & 7) != 0) {
             throw new RingCorruptException("a writer's tail must be a multiple of 8 within the ring", tail,
-                    peerCached, published + ringBytes);
+                peerCached, published + ringBytes);
         }
         peerCached = tail;
         return tail - position;
@@ -62,7 +62,7 @@ public final class RingReader extends Ring {
     public void take(MemorySegment target, long offset, long bytes) {
         if (bytes < 0 || bytes > peerCached - position) {
             throw new IllegalArgumentException("a take must not exceed the available bytes: bytes=" + bytes
-                    + ", available=" + (peerCached - position));
+                + ", available=" + (peerCached - position));
         }
         long first = firstPiece(bytes);
         MemorySegment.copy(region, place(), target, offset, first);

@@ -25,22 +25,22 @@ public final class RingWriter extends Ring {
     }
 
     RingWriter(MemorySegment region, long ringOffset, long ringBytes, long headOffset, long tailOffset,
-            long position) {
+        long position) {
         super(region, ringOffset, ringBytes, tailOffset, headOffset, position);
     }
 
     /** A worker's end of a slot's reply ring. */
     public static RingWriter reply(MemorySegment region, RegionGeometry geometry, int slot) {
         return new RingWriter(region, geometry.slot(slot) + geometry.replyOffset(), geometry.replyBytes(),
-                geometry.guestPage(slot) + RegionLayout.GUEST_REPLY_HEAD_OFFSET,
-                geometry.hostPage(slot) + RegionLayout.HOST_REPLY_TAIL_OFFSET);
+            geometry.guestPage(slot) + RegionLayout.GUEST_REPLY_HEAD_OFFSET,
+            geometry.hostPage(slot) + RegionLayout.HOST_REPLY_TAIL_OFFSET);
     }
 
     /** A guest's end of a slot's command ring. */
     public static RingWriter command(MemorySegment region, RegionGeometry geometry, int slot) {
         return new RingWriter(region, geometry.slot(slot) + geometry.commandOffset(), geometry.commandBytes(),
-                geometry.hostPage(slot) + RegionLayout.HOST_COMMAND_HEAD_OFFSET,
-                geometry.guestPage(slot) + RegionLayout.GUEST_COMMAND_TAIL_OFFSET);
+            geometry.hostPage(slot) + RegionLayout.HOST_COMMAND_HEAD_OFFSET,
+            geometry.guestPage(slot) + RegionLayout.GUEST_COMMAND_TAIL_OFFSET);
     }
 
     /**
@@ -52,7 +52,7 @@ public final class RingWriter extends Ring {
         long head = peer();
         if (Long.compareUnsigned(head - peerCached, published - peerCached) > 0 || (head & 7) != 0) {
             throw new RingCorruptException("a reader's head must be a multiple of 8 within the committed bytes", head,
-                    peerCached, published);
+                peerCached, published);
         }
         peerCached = head;
         return ringBytes - (position - head);
@@ -76,7 +76,7 @@ public final class RingWriter extends Ring {
     public void put(MemorySegment source, long offset, long bytes) {
         if (bytes < 0 || !hasRoom(bytes)) {
             throw new IllegalArgumentException("a put must not exceed the room: bytes=" + bytes + ", room="
-                    + (ringBytes - (position - peerCached)));
+                + (ringBytes - (position - peerCached)));
         }
         long first = firstPiece(bytes);
         MemorySegment.copy(source, offset, region, place(), first);

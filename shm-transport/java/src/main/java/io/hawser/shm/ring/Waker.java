@@ -29,7 +29,7 @@ public final class Waker {
     public boolean takeWaiting() {
         VarHandle.fullFence(); // pairs with the fence in Sleeper.prepare()
         return (int) Words.I32.getOpaque(region, waitingOffset) != 0
-                && (int) Words.I32.getAndSet(region, waitingOffset, 0) != 0;
+            && (int) Words.I32.getAndSet(region, waitingOffset, 0) != 0;
     }
 
     /** Increments the signal and wakes its futex, whether or not a thread sleeps. */

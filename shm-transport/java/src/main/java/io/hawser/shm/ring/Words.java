@@ -17,7 +17,7 @@ final class Words {
     static long check(MemorySegment region, long offset, long bytes) {
         if (offset < 0 || offset > region.byteSize() - bytes || offset % bytes != 0) {
             throw new IllegalArgumentException("a word must lie in the region, aligned: offset=" + offset + ", bytes="
-                    + bytes + ", regionBytes=" + region.byteSize());
+                + bytes + ", regionBytes=" + region.byteSize());
         }
         return offset;
     }

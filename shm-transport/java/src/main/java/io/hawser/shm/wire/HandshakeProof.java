@@ -39,7 +39,7 @@ public final class HandshakeProof {
     public HandshakeProof(byte[] serverNonce, byte[] hello) {
         if (serverNonce.length != RecordLayout.NONCE_SERVER_BYTES || hello.length < RecordLayout.HELLO_FIXED_BYTES) {
             throw new IllegalArgumentException("nonce and HELLO must have their full length: serverNonceBytes="
-                    + serverNonce.length + " helloBytes=" + hello.length);
+                + serverNonce.length + " helloBytes=" + hello.length);
         }
         this.serverNonce = serverNonce.clone();
         this.hello = hello.clone();

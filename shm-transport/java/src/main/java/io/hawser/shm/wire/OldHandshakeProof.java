@@ -25,14 +25,14 @@ public final class OldHandshakeProof {
      * @return 32 bytes.
      */
     public static byte[] of(HandshakeProof.Purpose purpose, byte[] digest, byte[] serverNonce, byte[] clientNonce,
-            String keyId) {
+        String keyId) {
         if (serverNonce.length != RecordLayout.NONCE_SERVER_BYTES
-                || clientNonce.length != RecordLayout.NONCE_CLIENT_BYTES) {
+            || clientNonce.length != RecordLayout.NONCE_CLIENT_BYTES) {
             throw new IllegalArgumentException("nonces must have their full length: serverNonceBytes="
-                    + serverNonce.length + ", clientNonceBytes=" + clientNonce.length);
+                + serverNonce.length + ", clientNonceBytes=" + clientNonce.length);
         }
         return TokenKeys.hmac(digest, purpose == HandshakeProof.Purpose.STATUS ? STATUS : SESSION, serverNonce,
-                clientNonce, keyId.getBytes(StandardCharsets.UTF_8));
+            clientNonce, keyId.getBytes(StandardCharsets.UTF_8));
     }
 
     /** Compares two proofs in a time that does not reveal where they differ. */

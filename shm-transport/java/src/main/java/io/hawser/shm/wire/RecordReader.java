@@ -37,7 +37,7 @@ public final class RecordReader {
     public RecordReader wrap(MemorySegment segment, long offset, long lengthBytes) {
         if (offset < 0 || lengthBytes < RecordLayout.HEADER_BYTES || lengthBytes > segment.byteSize() - offset) {
             throw new IndexOutOfBoundsException("a record must lie inside its segment: offset=" + offset
-                    + ", lengthBytes=" + lengthBytes + ", segmentBytes=" + segment.byteSize());
+                + ", lengthBytes=" + lengthBytes + ", segmentBytes=" + segment.byteSize());
         }
         memory = segment;
         payload = offset + RecordLayout.HEADER_BYTES;
@@ -47,7 +47,7 @@ public final class RecordReader {
         reason = "";
         int stated = header(RecordLayout.LENGTH_OFFSET);
         if (stated != lengthBytes || lengthBytes % RecordLayout.ALIGNMENT_BYTES != 0
-                || lengthBytes > RecordLayout.MAX_RECORD_BYTES) {
+            || lengthBytes > RecordLayout.MAX_RECORD_BYTES) {
             malformed("length: stated=" + stated + ", received=" + lengthBytes);
         }
         return this;
@@ -91,7 +91,7 @@ public final class RecordReader {
     public void begin(long fixedBytes) {
         if (fixedBytes > payloadBytes) {
             malformed("payload is shorter than its fixed part: payloadBytes=" + payloadBytes + ", fixedBytes="
-                    + fixedBytes);
+                + fixedBytes);
         }
         cursor = fixedBytes;
     }
@@ -149,7 +149,7 @@ public final class RecordReader {
      */
     public MemorySegment slice(long offset, long lengthBytes) {
         return inside(offset, lengthBytes) ? memory.asSlice(payload + offset, lengthBytes)
-                : MemorySegment.NULL.asSlice(0, 0);
+            : MemorySegment.NULL.asSlice(0, 0);
     }
 
     /**
@@ -167,7 +167,7 @@ public final class RecordReader {
     public MemorySegment bufferOrNull(long lengthOffset, long maxBytes) {
         long lengthBytes = u32(lengthOffset);
         return lengthBytes == (RecordLayout.NULL_LENGTH & 0xFFFFFFFFL) && !malformed ? null
-                : take(lengthBytes, maxBytes);
+            : take(lengthBytes, maxBytes);
     }
 
     /** Reads the next buffer as text: UTF-8 without a NUL; "" when malformed. */
@@ -227,7 +227,7 @@ public final class RecordReader {
         long next = start + (lengthBytes + 7 & ~7L);
         if (!malformed && next > payloadBytes) {
             malformed("a buffer must lie inside the record: offset=" + start + ", lengthBytes=" + lengthBytes
-                    + ", payloadBytes=" + payloadBytes);
+                + ", payloadBytes=" + payloadBytes);
         }
         if (malformed) {
             return MemorySegment.NULL.asSlice(0, 0);
@@ -242,7 +242,7 @@ public final class RecordReader {
         }
         if (offset < 0 || lengthBytes < 0 || offset > payloadBytes - lengthBytes) {
             malformed("a field must lie inside the payload: offset=" + offset + ", lengthBytes=" + lengthBytes
-                    + ", payloadBytes=" + payloadBytes);
+                + ", payloadBytes=" + payloadBytes);
             return false;
         }
         return true;

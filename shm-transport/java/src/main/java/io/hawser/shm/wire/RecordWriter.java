@@ -14,7 +14,7 @@ import java.util.Arrays;
  */
 public final class RecordWriter {
     private static final ValueLayout.OfShort I16 =
-            ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+        ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final ValueLayout.OfInt I32 = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final ValueLayout.OfLong I64 = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
@@ -140,7 +140,7 @@ public final class RecordWriter {
         int wanted = Math.addExact(at, addedBytes);
         if (wanted > RecordLayout.MAX_RECORD_BYTES) {
             throw new IllegalArgumentException("a record must not exceed MAX_RECORD_BYTES: lengthBytes=" + wanted
-                    + ", maxBytes=" + RecordLayout.MAX_RECORD_BYTES);
+                + ", maxBytes=" + RecordLayout.MAX_RECORD_BYTES);
         }
         if (wanted > bytes.length) {
             bytes = Arrays.copyOf(bytes, Math.max(wanted, Math.min(2 * bytes.length, RecordLayout.MAX_RECORD_BYTES)));

@@ -31,7 +31,7 @@ public final class TokenKeys {
         public Verifier {
             if (storedKey.length != KEY_BYTES || serverKey.length != KEY_BYTES) {
                 throw new IllegalArgumentException("keys must be " + KEY_BYTES + " bytes: storedKeyBytes="
-                        + storedKey.length + " serverKeyBytes=" + serverKey.length);
+                    + storedKey.length + " serverKeyBytes=" + serverKey.length);
             }
         }
 

@@ -47,7 +47,7 @@ class FutexTest {
     void shouldWakeASleepingThread() throws Exception {
         assertEquals(0, Futex.wake(memory, 8));
         CompletableFuture<Boolean> sleeper = CompletableFuture.supplyAsync(
-                () -> Futex.await(memory, 8, 0, TimeUnit.HOURS.toNanos(1)));
+            () -> Futex.await(memory, 8, 0, TimeUnit.HOURS.toNanos(1)));
         while (Futex.wake(memory, 8) == 0) {
             Thread.onSpinWait();
         }

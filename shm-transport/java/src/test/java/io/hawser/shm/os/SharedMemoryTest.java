@@ -126,7 +126,7 @@ class SharedMemoryTest {
     }
 
     private static void exchange(RingWriter writer, RingReader reader, MemorySegment bytes)
-            throws RingCorruptException {
+        throws RingCorruptException {
         writer.put(bytes, 0, Math.min(64, writer.room()));
         writer.commit();
         reader.takeAvailable(bytes, 0, 64);

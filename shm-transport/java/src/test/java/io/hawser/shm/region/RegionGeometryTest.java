@@ -59,7 +59,7 @@ class RegionGeometryTest {
     @Test
     void shouldRefuseRegionThatIsTooSmallAndNameTheSizeThatWouldDo() {
         String message = assertThrows(IllegalArgumentException.class, () -> RegionGeometry.of(1 << 20, 16))
-                .getMessage();
+            .getMessage();
         long smallest = Long.parseLong(message.replaceAll(".*at least (\\d+) bytes.*", "$1"));
         check(RegionGeometry.of(smallest, 16));
         assertThrows(IllegalArgumentException.class, () -> RegionGeometry.of(smallest - PAGE, 16));

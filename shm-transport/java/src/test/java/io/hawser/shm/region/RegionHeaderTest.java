@@ -67,7 +67,7 @@ class RegionHeaderTest {
             }
             assertEquals((byte) 0xee, region.get(ValueLayout.JAVA_BYTE, GEOMETRY.slot(1) - 1));
             assertEquals((byte) 0xee, region.get(ValueLayout.JAVA_BYTE,
-                    GEOMETRY.slot(1) + 3L * RegionLayout.PAGE_BYTES));
+                GEOMETRY.slot(1) + 3L * RegionLayout.PAGE_BYTES));
         }
     }
 
@@ -91,9 +91,9 @@ class RegionHeaderTest {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment region = arena.allocate(GEOMETRY.regionBytes(), 4096);
             assertThrows(IllegalArgumentException.class,
-                    () -> new RegionHeader(0, 2, 1, 0, "a", GEOMETRY).format(region));
+                () -> new RegionHeader(0, 2, 1, 0, "a", GEOMETRY).format(region));
             assertThrows(IllegalArgumentException.class,
-                    () -> new RegionHeader(1, 2, 1, 0, "a", RegionGeometry.of(4 << 20, 2)).format(region));
+                () -> new RegionHeader(1, 2, 1, 0, "a", RegionGeometry.of(4 << 20, 2)).format(region));
         }
     }
 }

@@ -27,8 +27,8 @@ class RegionTagTest {
     void shouldBeFoundWhereItWasWrittenUntilTheRegionIsFormatted(@TempDir Path folder) throws IOException {
         RegionTag tag = RegionTag.random();
         try (Arena arena = Arena.ofConfined();
-                FileChannel file = FileChannel.open(folder.resolve("region"), StandardOpenOption.CREATE_NEW,
-                    StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            FileChannel file = FileChannel.open(folder.resolve("region"), StandardOpenOption.CREATE_NEW,
+                StandardOpenOption.READ, StandardOpenOption.WRITE)) {
             MemorySegment region = file.map(MapMode.READ_WRITE, 0, REGION_BYTES, arena);
             assertFalse(tag.isIn(region));
             tag.write(file);

@@ -28,9 +28,9 @@ class RingBoundsTest {
 
     private void refuse(long ringOffset, long ringBytes, long headOffset, long tailOffset) {
         assertThrows(IllegalArgumentException.class,
-                () -> new RingReader(region, ringOffset, ringBytes, headOffset, tailOffset));
+            () -> new RingReader(region, ringOffset, ringBytes, headOffset, tailOffset));
         assertThrows(IllegalArgumentException.class,
-                () -> new RingWriter(region, ringOffset, ringBytes, headOffset, tailOffset));
+            () -> new RingWriter(region, ringOffset, ringBytes, headOffset, tailOffset));
     }
 
     @Test

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.TestFactory;
 /** The cases that C's ring_cases_test runs as well. */
 class RingCasesTest {
     private static final Path CASES = Path.of(System.getProperty("hawser.root"),
-            "shm-transport/layout/src/test/resources/ring_cases.txt");
+        "shm-transport/layout/src/test/resources/ring_cases.txt");
     private static final long HEAD = 0;
     private static final long TAIL = 64;
     private static final long RING = 128;
@@ -94,7 +94,7 @@ class RingCasesTest {
             case "head" -> assertEquals(number, region.get(ValueLayout.JAVA_LONG, HEAD), line);
             case "tail" -> assertEquals(number, region.get(ValueLayout.JAVA_LONG, TAIL), line);
             case "byte" -> assertEquals(Long.parseLong(words[3]), region.get(ValueLayout.JAVA_BYTE, RING + number)
-                    & 0xff, line);
+                & 0xff, line);
             case "poke-head" -> region.set(ValueLayout.JAVA_LONG, HEAD, number);
             case "poke-tail" -> region.set(ValueLayout.JAVA_LONG, TAIL, number);
             default -> throw new AssertionError("unknown word: " + line);

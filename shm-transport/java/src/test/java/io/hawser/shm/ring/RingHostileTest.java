@@ -104,9 +104,9 @@ class RingHostileTest {
                 }
             }
             assertEquals(-1, region.asSlice(RING + LARGEST, 4096).mismatch(MemorySegment.ofArray(new byte[4096])
-                    .fill(UNTOUCHED)));
+                .fill(UNTOUCHED)));
             assertEquals(-1, region.asSlice(128, RING - 128).mismatch(MemorySegment.ofArray(
-                    new byte[(int) RING - 128]).fill(UNTOUCHED)));
+                new byte[(int) RING - 128]).fill(UNTOUCHED)));
         }
     }
 

@@ -237,7 +237,7 @@ class RingThreadsTest {
     }
 
     private static void exchange(RingWriter writer, RingReader reader, Waker waker, Sleeper sleeper, Spin spin,
-            MemorySegment memory, int records) throws RingCorruptException {
+        MemorySegment memory, int records) throws RingCorruptException {
         for (int i = 0; i < records; i++) {
             spin.begin();
             spin.once();

@@ -99,15 +99,15 @@ class HandshakeProofTest {
     @Test
     void shouldKeepTheOldProofAsItWas() {
         byte[] clientNonce = Arrays.copyOfRange(hello, RecordLayout.HELLO_CLIENT_NONCE_OFFSET,
-                RecordLayout.HELLO_CLIENT_NONCE_OFFSET + RecordLayout.NONCE_CLIENT_BYTES);
+            RecordLayout.HELLO_CLIENT_NONCE_OFFSET + RecordLayout.NONCE_CLIENT_BYTES);
         byte[] proof = OldHandshakeProof.of(Purpose.SESSION, keys.digest(), nonce, clientNonce, "alpha");
         assertArrayEquals(vectors.bytes("oldProof"), proof);
         assertArrayEquals(vectors.bytes("oldStatus"), OldHandshakeProof.of(Purpose.STATUS, keys.digest(), nonce,
-                clientNonce, "alpha"));
+            clientNonce, "alpha"));
         assertTrue(OldHandshakeProof.matches(proof, vectors.bytes("oldProof")));
         assertFalse(OldHandshakeProof.matches(proof, flipped(proof, 255)));
         assertThrows(IllegalArgumentException.class,
-                () -> OldHandshakeProof.of(Purpose.SESSION, keys.digest(), new byte[31], clientNonce, "alpha"));
+            () -> OldHandshakeProof.of(Purpose.SESSION, keys.digest(), new byte[31], clientNonce, "alpha"));
     }
 
     @Test
@@ -117,7 +117,7 @@ class HandshakeProofTest {
         assertThrows(IllegalArgumentException.class, () -> TokenKeys.ofDigest(new byte[31]));
         assertThrows(IllegalArgumentException.class, () -> new TokenKeys.Verifier(new byte[31], new byte[32]));
         assertThrows(IllegalArgumentException.class,
-                () -> handshake.isOfGuest(Purpose.SESSION, keys.verifier(), new byte[31]));
+            () -> handshake.isOfGuest(Purpose.SESSION, keys.verifier(), new byte[31]));
     }
 
     private static byte[] flipped(byte[] bytes, int bit) {

@@ -13,9 +13,9 @@ final class HandshakeVectors {
 
     HandshakeVectors() throws IOException {
         values = Files.readAllLines(Path.of(System.getProperty("hawser.root"),
-                "shm-transport/layout/src/test/resources/handshake_vectors.txt")).stream()
-                .filter(line -> !line.isBlank() && !line.startsWith("#")).map(line -> line.split(" "))
-                .collect(Collectors.toMap(parts -> parts[0], parts -> parts[1]));
+            "shm-transport/layout/src/test/resources/handshake_vectors.txt")).stream()
+            .filter(line -> !line.isBlank() && !line.startsWith("#")).map(line -> line.split(" "))
+            .collect(Collectors.toMap(parts -> parts[0], parts -> parts[1]));
     }
 
     String text(String name) {

@@ -11,9 +11,9 @@ final class CLayoutEmitter {
 
     String emit(RecordDescription record) {
         out.append("/* Generated from record.yaml. The record that every carrier transports, little-endian. */\n"
-                + "#ifndef HWS_LAYOUT_H\n#define HWS_LAYOUT_H\n\n"
-                + "#include <stddef.h>\n#include <stdint.h>\n\n"
-                + "_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, \"records are little-endian\");\n\n");
+            + "#ifndef HWS_LAYOUT_H\n#define HWS_LAYOUT_H\n\n"
+            + "#include <stddef.h>\n#include <stdint.h>\n\n"
+            + "_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, \"records are little-endian\");\n\n");
         define("PROTOCOL_VERSION", Integer.toString(record.protocolVersion()), "version of the records");
         header(record);
         record.constants().forEach(constant -> number(constant.name(), constant));
@@ -35,14 +35,14 @@ final class CLayoutEmitter {
             };
             String unit = field.unit() == null ? "" : "_" + field.unit();
             out.append("    ").append(type).append(' ').append(field.name()).append(unit).append("; /* ")
-                    .append(field.doc()).append(" */\n");
+                .append(field.doc()).append(" */\n");
         }
         out.append("} hws_record_header_t;\n\n");
         for (HeaderField field : record.header()) {
             String unit = field.unit() == null ? "" : "_" + field.unit();
             define(field.constantName(), Integer.toString(field.offset()), null);
             out.append("_Static_assert(offsetof(hws_record_header_t, ").append(field.name()).append(unit)
-                    .append(") == HWS_").append(field.constantName()).append(", \"\");\n");
+                .append(") == HWS_").append(field.constantName()).append(", \"\");\n");
         }
         out.append("_Static_assert(sizeof(hws_record_header_t) == 32, \"\");\n\n");
     }
@@ -53,7 +53,7 @@ final class CLayoutEmitter {
         define("CONTROL_" + control.name(), Integer.toString(control.number()), null);
         for (Field field : control.payload()) {
             define(control.name() + "_" + Names.upper(field.name()) + "_OFFSET", Integer.toString(field.offset()),
-                    field.type());
+                field.type());
         }
         define(control.name() + "_FIXED_BYTES", Integer.toString(control.fixedBytes()), null);
     }
@@ -61,7 +61,7 @@ final class CLayoutEmitter {
     private void number(String name, Constant constant) {
         boolean wide = constant.value() > Integer.MAX_VALUE;
         define(name, wide ? "0x" + Long.toHexString(constant.value()) + "u" : Long.toString(constant.value()),
-                constant.doc());
+            constant.doc());
     }
 
     private void define(String name, String value, String doc) {

@@ -9,7 +9,7 @@ final class CRegionEmitter {
 
     String emit(RegionDescription region) {
         out.append("/* Generated from region.yaml. The shared memory of one vGPU, little-endian. */\n"
-                + "#ifndef HWS_REGION_H\n#define HWS_REGION_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
+            + "#ifndef HWS_REGION_H\n#define HWS_REGION_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
         define("REGION_VERSION", Integer.toString(region.regionVersion()), "version of this layout");
         region.constants().forEach(constant -> define(constant.name(), literal(constant.value()), constant.doc()));
         region.blocks().stream().filter(block -> !block.fields().isEmpty()).forEach(this::block);
@@ -20,7 +20,7 @@ final class CRegionEmitter {
     private void block(Block block) {
         String type = "hws_region_" + Names.lower(block.name());
         out.append("\n/* ").append(block.doc()).append("; written by the ").append(block.writer())
-                .append(" */\ntypedef struct ").append(type).append(" {\n");
+            .append(" */\ntypedef struct ").append(type).append(" {\n");
         int at = 0;
         int gaps = 0;
         for (Field field : block.fields()) {
@@ -33,7 +33,7 @@ final class CRegionEmitter {
         out.append("} ").append(type).append("_t;\n");
         for (Field field : block.fields()) {
             out.append("_Static_assert(offsetof(").append(type).append("_t, ").append(Names.snake(field.name()))
-                    .append(") == ").append(field.offset()).append(", \"\");\n");
+                .append(") == ").append(field.offset()).append(", \"\");\n");
         }
         out.append("_Static_assert(sizeof(").append(type).append("_t) <= HWS_PAGE_BYTES, \"\");\n");
     }

@@ -17,7 +17,7 @@ final class JavaLayoutEmitter {
         constant("int", "PROTOCOL_VERSION", Integer.toString(record.protocolVersion()), "Version of the records.");
         for (HeaderField field : record.header()) {
             constant("int", field.constantName(), Integer.toString(field.offset()),
-                    sentence(field.type() + ": " + field.doc()));
+                sentence(field.type() + ": " + field.doc()));
         }
         for (Constant constant : record.constants()) {
             number(constant.name(), constant);
@@ -37,35 +37,35 @@ final class JavaLayoutEmitter {
         out.append(" *  offset  bytes  field\n");
         for (HeaderField field : record.header()) {
             out.append(String.format(" *  %6d  %5d  %-9s %s%n", field.offset(), field.sizeBytes(), field.name(),
-                    html(field.doc())));
+                html(field.doc())));
         }
         out.append(" *      32         payload, padded to 8\n * </pre>\n *\n");
         out.append(" * <p>Offsets of header fields count from the start of the record, those of control records from\n"
-                + " * the start of the payload; the offset of a buffer or string is that of its u32 length.\n */\n");
+            + " * the start of the payload; the offset of a buffer or string is that of its u32 length.\n */\n");
     }
 
     private void control(Control control) {
         String fields = control.fields().isEmpty() ? "no payload" : String.join(", ", control.fields());
         constant("int", "CONTROL_" + control.name(), Integer.toString(control.number()),
-                "Opcode, " + html(control.direction()) + ": " + fields + ".");
+            "Opcode, " + html(control.direction()) + ": " + fields + ".");
         for (Field field : control.payload()) {
             constant("int", control.name() + "_" + Names.upper(field.name()) + "_OFFSET",
-                    Integer.toString(field.offset()), field.type() + " of " + control.name() + ".");
+                Integer.toString(field.offset()), field.type() + " of " + control.name() + ".");
         }
         constant("int", control.name() + "_FIXED_BYTES", Integer.toString(control.fixedBytes()),
-                "Fixed part of the payload of " + control.name() + ".");
+            "Fixed part of the payload of " + control.name() + ".");
     }
 
     private void number(String name, Constant constant) {
         boolean wide = constant.value() > Integer.MAX_VALUE;
         constant("int", name, wide ? "0x" + Long.toHexString(constant.value()) : Long.toString(constant.value()),
-                sentence(constant.doc()));
+            sentence(constant.doc()));
     }
 
     private void constant(String type, String name, String value, String doc) {
         out.append("    /** ").append(doc).append(" */\n");
         out.append("    public static final ").append(type).append(' ').append(name).append(" = ").append(value)
-                .append(";\n\n");
+            .append(";\n\n");
     }
 
     static String sentence(String text) {

@@ -7,10 +7,10 @@ import java.nio.file.Path;
 /** Command: writes the layouts of record and region for one language. */
 public final class Main {
     private static final String USAGE = """
-            usage: io.hawser.shm.layout.Main --language c|java --out DIR
-            Writes the layouts of record and region: DIR/hws_layout.h and DIR/hws_region.h, or wire/RecordLayout.java
-            and region/RegionLayout.java in DIR/io/hawser/shm.
-            A file that is already right keeps its time, so that nothing is compiled again for it.""";
+        usage: io.hawser.shm.layout.Main --language c|java --out DIR
+        Writes the layouts of record and region: DIR/hws_layout.h and DIR/hws_region.h, or wire/RecordLayout.java
+        and region/RegionLayout.java in DIR/io/hawser/shm.
+        A file that is already right keeps its time, so that nothing is compiled again for it.""";
 
     private Main() {
     }

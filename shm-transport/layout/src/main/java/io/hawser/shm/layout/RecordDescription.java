@@ -17,7 +17,7 @@ import java.util.List;
  * @param refusals codes of REFUSED.
  */
 public record RecordDescription(int protocolVersion, List<HeaderField> header, List<Constant> constants,
-        List<Control> controls, List<Constant> refusals) {
+    List<Control> controls, List<Constant> refusals) {
 
     /** A field of the header; {@code offset} in bytes from the start of the record. */
     public record HeaderField(String name, String type, int offset, String unit, String doc) {
@@ -83,7 +83,7 @@ public record RecordDescription(int protocolVersion, List<HeaderField> header, L
                 default -> {
                     if (!type.matches("u8\\[\\d+]")) {
                         throw new IllegalArgumentException(
-                                "a type must be i32, u32, u64, u8[N], string or buffer: type=" + type);
+                            "a type must be i32, u32, u64, u8[N], string or buffer: type=" + type);
                     }
                     yield Integer.parseInt(type.substring(3, type.length() - 1));
                 }

@@ -45,7 +45,7 @@ public record RegionDescription(int regionVersion, List<Block> blocks, List<Reco
                 int alignment = field.type().startsWith("u8[") ? 8 : field.sizeBytes();
                 if (field.offset() < end || field.offset() % alignment != 0) {
                     throw new IllegalArgumentException("a field must be aligned and behind the one before: block="
-                            + block.name() + " field=" + field.name() + " offset=" + field.offset() + " end=" + end);
+                        + block.name() + " field=" + field.name() + " offset=" + field.offset() + " end=" + end);
                 }
                 end = field.offset() + field.sizeBytes();
             }

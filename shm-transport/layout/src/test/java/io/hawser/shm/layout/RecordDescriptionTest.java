@@ -49,6 +49,6 @@ class RecordDescriptionTest {
 
     private static Control control(String name) throws Exception {
         return RecordDescription.load().controls().stream()
-                .filter(c -> c.name().equals(name)).findFirst().orElseThrow();
+            .filter(c -> c.name().equals(name)).findFirst().orElseThrow();
     }
 }

@@ -19,9 +19,9 @@ class RegionDescriptionTest {
         RegionDescription region = RegionDescription.load();
         Set<String> seen = new HashSet<>();
         for (String name : List.of("commandTail", "replyHead", "commandHead", "replyTail", "commandSignal",
-                "replySignal")) {
+            "replySignal")) {
             Block block = region.blocks().stream().filter(b -> b.fields().stream().anyMatch(f -> f.name().equals(name)))
-                    .findFirst().orElseThrow();
+                .findFirst().orElseThrow();
             Field field = block.fields().stream().filter(f -> f.name().equals(name)).findFirst().orElseThrow();
             assertTrue(seen.add(block.name() + field.offset() / LINE), name);
         }
@@ -30,7 +30,7 @@ class RegionDescriptionTest {
     @Test
     void shouldSpellTheMagicInMemory() throws Exception {
         long magic = RegionDescription.load().constants().stream().filter(c -> c.name().equals("REGION_MAGIC"))
-                .findFirst().orElseThrow().value();
+            .findFirst().orElseThrow().value();
         StringBuilder letters = new StringBuilder();
         for (int i = 0; i < 8; i++) {
             letters.append((char) (magic >>> 8 * i & 0xFF));
@@ -47,6 +47,6 @@ class RegionDescriptionTest {
 
     private static RegionDescription region(int first, int second) {
         return new RegionDescription(1, List.of(new Block("A", "host", "", List.of(
-                new Field("one", "u64", first, ""), new Field("two", "u32", second, "")))), List.of());
+            new Field("one", "u64", first, ""), new Field("two", "u32", second, "")))), List.of());
     }
 }

@@ -41,7 +41,7 @@ public final class Shares implements AutoCloseable {
      *
      * @param failed whether the broker no longer serves it, so that hawserd must make it again.
      */
-    public record Region(String name, String vgpu, String path, long sizeBytes, int slots, boolean failed) { }
+    public record Region(String name, String vgpu, String path, long sizeBytes, int slots, boolean failed) {}
 
     /**
      * The broker's state at one moment.
@@ -238,7 +238,8 @@ public final class Shares implements AutoCloseable {
             throw new ShareException(away ? ShareException.Reason.AWAY : e.status() == CHANGED
                 ? ShareException.Reason.CHANGED : ShareException.Reason.REFUSED,
                 (away && !e.getMessage().contains("broker") ? "the broker does not answer: " : "")
-                    + e.getMessage().replaceFirst("^refused: ", ""), e);
+                    + e.getMessage().replaceFirst("^refused: ", ""),
+                e);
         }
     }
 

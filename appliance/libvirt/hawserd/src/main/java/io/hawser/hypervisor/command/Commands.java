@@ -41,10 +41,10 @@ public final class Commands {
      * @param live whether to change the running domain; null: if it runs.
      * @param config whether to change the definition; null: if there is one.
      */
-    public record Attach(Map<String, String> attributes, Boolean live, Boolean config, Duration timeout) { }
+    public record Attach(Map<String, String> attributes, Boolean live, Boolean config, Duration timeout) {}
 
     /** The arguments of {@code detach}. */
-    public record Detach(boolean force, Boolean live, Boolean config, Duration timeout) { }
+    public record Detach(boolean force, Boolean live, Boolean config, Duration timeout) {}
 
     private DomainView find(String name) {
         return hypervisor.domain(name).orElseThrow(() -> new CommandException(CommandException.Kind.NO_DOMAIN,

@@ -111,8 +111,8 @@ final class LiveCommands {
     private static VgpuStatus await(Tenant tenant, Wish wish, Duration limit, Consumer<String> progress) {
         VgpuStatus status;
         try {
-            status = tenant.feedback().await(wish, limit, progress).orElseThrow(() ->
-                CommandException.refused("the domain has stopped in the meantime: " + tenant.name()));
+            status = tenant.feedback().await(wish, limit, progress).orElseThrow(
+                () -> CommandException.refused("the domain has stopped in the meantime: " + tenant.name()));
         } catch (TimeoutException e) {
             throw CommandException.refused(e.getMessage());
         } catch (InterruptedException e) {
@@ -140,8 +140,8 @@ final class LiveCommands {
 
     /** Gives a running guest its settings for TCP through its guest agent. Without an agent the note names the file. */
     private String putGuestSettings(DomainView domain) {
-        GuestSettings settings = provision.settings(domain.uuid()).orElseThrow(() ->
-            CommandException.refused("the guest's settings have been removed"));
+        GuestSettings settings = provision.settings(domain.uuid())
+            .orElseThrow(() -> CommandException.refused("the guest's settings have been removed"));
         String path = provision.settingsPath(domain.uuid());
         boolean caWritten = settings.ca().isEmpty() || hypervisor.guestAgentWrite(domain.uuid(),
             GUEST_FOLDER + "ca.pem", settings.ca().getBytes(StandardCharsets.UTF_8));

@@ -48,8 +48,9 @@ public final class HawserdConfig {
             "three octal digits, the last of them 0 (the broker serves no region that all users may open)");
         String hook = text("hook.timeout");
         require(file, "hook.timeout", hook.matches("\\d{1,3}") && Integer.parseInt(hook) >= MIN_HOOK_TIMEOUT_S
-            && Integer.parseInt(hook) <= MAX_HOOK_TIMEOUT_S, "a number of seconds from " + MIN_HOOK_TIMEOUT_S + " to "
-            + MAX_HOOK_TIMEOUT_S);
+            && Integer.parseInt(hook) <= MAX_HOOK_TIMEOUT_S,
+            "a number of seconds from " + MIN_HOOK_TIMEOUT_S + " to "
+                + MAX_HOOK_TIMEOUT_S);
         for (String name : List.of("broker.state-dir", "broker.token-file", "broker.password-file", "broker.ca-file",
             "guest.ca-file", "region.folder", "socket.path", "state-dir")) {
             require(file, name, text(name, "/").startsWith("/"), "an absolute path");

@@ -12,4 +12,4 @@ import java.util.UUID;
  * @param inactiveXml the definition for the next start; null if it has none (a transient domain).
  */
 public record DomainView(UUID uuid, String name, Driver driver, int id, boolean running, String liveXml,
-    String inactiveXml) { }
+    String inactiveXml) {}

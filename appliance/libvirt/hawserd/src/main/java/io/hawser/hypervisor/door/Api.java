@@ -52,7 +52,7 @@ public final class Api {
      * @param uid user id of the calling process, from the kernel.
      * @param arrivedNs time of arrival at the socket, by System.nanoTime(). The request may have waited since then.
      */
-    record Request(String method, String path, String body, int uid, long arrivedNs) { }
+    record Request(String method, String path, String body, int uid, long arrivedNs) {}
 
     /**
      * @param hookLimit the longest time until a hook gets its answer.

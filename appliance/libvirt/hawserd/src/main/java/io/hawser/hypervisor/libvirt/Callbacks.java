@@ -18,10 +18,10 @@ final class Callbacks {
             events.lifecycle(uuid(domain), LibvirtCalls.LIBVIRT.virDomainGetName(domain), event, detail);
             return 0;
         };
-        LibvirtCalls.DeviceCallback added = (connection, domain, alias, opaque) ->
-            events.deviceAdded(uuid(domain), alias);
-        LibvirtCalls.DeviceCallback removed = (connection, domain, alias, opaque) ->
-            events.deviceRemoved(uuid(domain), alias);
+        LibvirtCalls.DeviceCallback added =
+            (connection, domain, alias, opaque) -> events.deviceAdded(uuid(domain), alias);
+        LibvirtCalls.DeviceCallback removed =
+            (connection, domain, alias, opaque) -> events.deviceRemoved(uuid(domain), alias);
         LibvirtCalls.MetadataCallback metadata = (connection, domain, type, namespace, opaque) -> {
             if (type == LibvirtCalls.METADATA_ELEMENT && namespace != null) {
                 events.metadataChanged(uuid(domain), namespace);

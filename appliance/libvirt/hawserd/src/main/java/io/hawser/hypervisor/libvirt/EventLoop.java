@@ -16,7 +16,7 @@ final class EventLoop {
     private static final ErrorCallback QUIET = new ErrorCallback();
     private static boolean started;
 
-    private EventLoop() { }
+    private EventLoop() {}
 
     /** Starts the loop unless it runs. */
     static synchronized void start() throws LibvirtException {

@@ -7,7 +7,7 @@ import org.libvirt.LibvirtException;
 
 /** Translates libvirt's errors into {@link HypervisorException}. */
 final class Failures {
-    private Failures() { }
+    private Failures() {}
 
     /**
      * Translates an error.

@@ -22,7 +22,7 @@ final class HostUuid {
     private static final List<Path> FILES = List.of(Path.of("/sys/class/dmi/id/product_uuid"),
         Path.of("/etc/machine-id"));
 
-    private HostUuid() { }
+    private HostUuid() {}
 
     /**
      * The UUID from a driver's capabilities, else from this machine's files.

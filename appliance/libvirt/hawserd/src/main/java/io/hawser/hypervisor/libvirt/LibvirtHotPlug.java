@@ -159,8 +159,8 @@ public final class LibvirtHotPlug implements HotPlug {
     }
 
     private DomainView running(UUID domain) {
-        DomainView view = hypervisor.domain(domain.toString()).orElseThrow(() ->
-            new HypervisorException(Reason.NO_DOMAIN, "there is no domain " + domain));
+        DomainView view = hypervisor.domain(domain.toString())
+            .orElseThrow(() -> new HypervisorException(Reason.NO_DOMAIN, "there is no domain " + domain));
         if (!view.running()) {
             throw new HypervisorException(Reason.NOT_RUNNING, "domain " + view.name() + " does not run");
         }
@@ -237,8 +237,8 @@ public final class LibvirtHotPlug implements HotPlug {
 
     @Override
     public boolean lend(String domain, UUID tenant, long regionBytes) {
-        DomainView view = hypervisor.domain(domain).filter(DomainView::running).orElseThrow(() ->
-            new HypervisorException(Reason.NOT_RUNNING, "the broker's domain " + domain + " does not run"));
+        DomainView view = hypervisor.domain(domain).filter(DomainView::running).orElseThrow(
+            () -> new HypervisorException(Reason.NOT_RUNNING, "the broker's domain " + domain + " does not run"));
         DomainXml xml = parse(view.liveXml());
         if (lent(xml, tenant).isPresent()) {
             return false;

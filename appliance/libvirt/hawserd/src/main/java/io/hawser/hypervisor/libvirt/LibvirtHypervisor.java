@@ -265,15 +265,16 @@ public final class LibvirtHypervisor implements Hypervisor {
 
     @Override
     public OptionalLong barAddress(UUID domain, String alias) {
-        String answer = onDomain(domain, "domain " + domain + " does not list its PCI devices", (link, found) ->
-            "Xen".equalsIgnoreCase(link.getType()) ? "" : found.qemuMonitorCommand(Monitor.QUERY_PCI, 0));
+        String answer = onDomain(domain, "domain " + domain + " does not list its PCI devices", (link,
+            found) -> "Xen".equalsIgnoreCase(link.getType()) ? "" : found.qemuMonitorCommand(Monitor.QUERY_PCI, 0));
         return answer.isEmpty() ? OptionalLong.empty() : Monitor.bar2(answer, alias);
     }
 
     @Override
     public boolean guestAgentWrite(UUID domain, String path, byte[] content) {
-        return onDomain(domain, "domain " + domain + " does not reach its agent", (link, found) ->
-            new GuestAgent((command, timeoutS) -> found.qemuAgentCommand(command, timeoutS, 0)).write(path, content));
+        return onDomain(domain, "domain " + domain + " does not reach its agent",
+            (link, found) -> new GuestAgent((command, timeoutS) -> found.qemuAgentCommand(command, timeoutS, 0))
+                .write(path, content));
     }
 
     @Override

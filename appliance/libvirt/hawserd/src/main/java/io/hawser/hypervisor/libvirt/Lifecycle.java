@@ -10,7 +10,7 @@ final class Lifecycle {
     private static final List<String> STOPPED_DETAILS = List.of("shut down", "destroyed", "crashed", "migrated",
         "saved", "failed", "loaded another snapshot");
 
-    private Lifecycle() { }
+    private Lifecycle() {}
 
     static String words(int event, int detail) {
         String what = event >= 0 && event < EVENTS.size() ? EVENTS.get(event) : "event " + event;

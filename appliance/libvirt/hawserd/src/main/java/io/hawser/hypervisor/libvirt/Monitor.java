@@ -17,7 +17,7 @@ final class Monitor {
     static final String QUERY_PCI = "{\"execute\":\"query-pci\"}";
     private static final long REGION_BAR = 2; // BAR 2 of ivshmem-plain is its memory
 
-    private Monitor() { }
+    private Monitor() {}
 
     /**
      * The address of a device's BAR 2.

@@ -210,7 +210,7 @@ final class PciPorts {
         List<Element> found = new ArrayList<>();
         for (Node node = parent.getFirstChild(); node != null; node = node.getNextSibling()) {
             if (node instanceof Element element && Objects.equals(namespace, element.getNamespaceURI())
-                // An element that was created without a namespace has no local name.
+            // An element that was created without a namespace has no local name.
                 && (name == null || name.equals(namespace == null ? element.getNodeName() : element.getLocalName()))) {
                 found.add(element);
             }

@@ -31,8 +31,8 @@ final class Operations {
     /** Begins to plug the device in. The caller holds the tenant. */
     void plug(Tenant tenant, Wish wish) {
         Duration timeout = tenant.plugTimeout();
-        begin(tenant, wish, () ->
-            hotPlug.plug(tenant.uuid(), wish.regionBytes(), timeout, tenant.feedback()::progress));
+        begin(tenant, wish,
+            () -> hotPlug.plug(tenant.uuid(), wish.regionBytes(), timeout, tenant.feedback()::progress));
     }
 
     /** Begins to remove the device and the domain's status. The caller holds the tenant. */

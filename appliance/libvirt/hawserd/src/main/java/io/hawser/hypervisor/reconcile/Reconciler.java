@@ -62,7 +62,7 @@ public final class Reconciler implements Hypervisor.Listener, AutoCloseable {
 
     /** The objects that the reconciler uses. */
     public record Tools(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, Provision provision,
-        XenGuestSettings xen, HostId host, Tenants tenants) { }
+        XenGuestSettings xen, HostId host, Tenants tenants) {}
 
     /**
      * Runs no pass before {@link #start()}.

@@ -37,7 +37,7 @@ final class RunningDomain {
 
     /** The objects by which a pass acts on a running domain. */
     record Means(Provision provision, HotPlug hotPlug, XenGuestSettings xen, Operations operations,
-        StatusWriter statuses, Passes passes) { }
+        StatusWriter statuses, Passes passes) {}
 
     RunningDomain(Means means, Tenant tenant, DomainView domain, BrokerState broker) {
         this.means = means;
@@ -102,7 +102,8 @@ final class RunningDomain {
         if (claim != null && claim.sessions() > 0) {
             publish(new VgpuStatus(VgpuStatus.State.WAITING, claim.vgpu(), "shm", Instant.now(),
                 "the metadata has been removed; hawserd removes the device when the guest's " + claim.sessions()
-                    + " sessions end", "metadata"));
+                    + " sessions end",
+                "metadata"));
             return;
         }
         publish(new VgpuStatus(VgpuStatus.State.WAITING, "", "shm", Instant.now(),

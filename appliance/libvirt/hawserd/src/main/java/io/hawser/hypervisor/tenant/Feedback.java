@@ -20,7 +20,7 @@ public final class Feedback {
      * @param wish null if there is none, or it is invalid.
      * @param busy whether an operation is in progress whose end brings another pass.
      */
-    private record Outcome(Wish wish, VgpuStatus status, boolean busy) { }
+    private record Outcome(Wish wish, VgpuStatus status, boolean busy) {}
 
     /** A command begins: only later reports count. */
     synchronized void begin() {

@@ -42,31 +42,31 @@ public final class Tenant {
     static final Duration MIGRATION_LIMIT = Duration.ofMinutes(10);
 
     /** Whether the domain is about to run here. */
-    private sealed interface Arrival { }
+    private sealed interface Arrival {}
 
     /** No start and no migration is in progress, as far as hawserd knows. */
-    private record Settled() implements Arrival { }
+    private record Settled() implements Arrival {}
 
     /** A hook has announced a migration to this host. */
-    private record Announced(long sinceNs) implements Arrival { }
+    private record Announced(long sinceNs) implements Arrival {}
 
     /** A hook has let the domain start, and no pass has found it running yet. */
-    private record Starting(long sinceNs, Driver driver) implements Arrival { }
+    private record Starting(long sinceNs, Driver driver) implements Arrival {}
 
     /** What hawserd intends with the device of the running domain. */
-    private sealed interface Device { }
+    private sealed interface Device {}
 
     /** Passes follow the metadata; they do not plug in a device that was removed. */
-    private record Idle() implements Device { }
+    private record Idle() implements Device {}
 
     /** The next pass plugs the device in, even if it was removed. */
-    private record Wanted() implements Device { }
+    private record Wanted() implements Device {}
 
     /** A command or an operation works on the device; passes leave the domain alone. */
-    private record Busy() implements Device { }
+    private record Busy() implements Device {}
 
     /** The wish could not be plugged in; hawserd tries it again only on request. */
-    private record Failed(Wish wish, String reason) implements Device { }
+    private record Failed(Wish wish, String reason) implements Device {}
 
     private final ReentrantLock lock = new ReentrantLock();
     private final UUID uuid;

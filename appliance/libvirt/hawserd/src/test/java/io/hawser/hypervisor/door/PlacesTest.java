@@ -69,7 +69,7 @@ class PlacesTest {
     void shouldAnswerAHookThatHasWaitedForTooLong() {
         Api api = new Api(null, null, null, Duration.ofSeconds(1), 0);
         Api.Answer answer = api.answer(new Api.Request("POST", "/v1/hooks/qemu/prepare/begin", "<domain/>", 0,
-            System.nanoTime() - TimeUnit.SECONDS.toNanos(2)), text -> { });
+            System.nanoTime() - TimeUnit.SECONDS.toNanos(2)), text -> {});
         assertEquals(503, answer.status());
         assertEquals(Map.of("error", "hawserd had too many requests to answer this one within 1 s: start "
             + "the domain again"),

@@ -23,7 +23,7 @@ class StatusWriterTest {
 
     private final Deque<Runnable> tasks = new ArrayDeque<>();
     private final List<String> written = new ArrayList<>();
-    private Runnable duringWrite = () -> { };
+    private Runnable duringWrite = () -> {};
     private final StatusWriter writer = new StatusWriter((Hypervisor) Proxy.newProxyInstance(
         Hypervisor.class.getClassLoader(), new Class<?>[] {Hypervisor.class}, (proxy, method, arguments) -> {
             assertEquals("setMetadata", method.getName());
@@ -86,7 +86,7 @@ class StatusWriterTest {
     void shouldWriteAStatusThatArrivesDuringAWrite() {
         write("a");
         duringWrite = () -> {
-            duringWrite = () -> { };
+            duringWrite = () -> {};
             write(null);
         };
         tasks.remove().run();
@@ -101,7 +101,7 @@ class StatusWriterTest {
             throw new HypervisorException(HypervisorException.Reason.NOT_RUNNING, "the domain does not run");
         };
         tasks.remove().run();
-        duringWrite = () -> { };
+        duringWrite = () -> {};
         write("b");
         tasks.remove().run();
         assertEquals(List.of("a", "b"), written);

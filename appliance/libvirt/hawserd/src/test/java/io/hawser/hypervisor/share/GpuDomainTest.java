@@ -44,7 +44,8 @@ class GpuDomainTest {
         REGION_BYTES, true, false);
     private static final Pattern TAG = Pattern.compile("\"path\":\"ivshmem:([0-9a-f]{32})\"");
 
-    @TempDir Path folder;
+    @TempDir
+    Path folder;
     private final Devices devices = new Devices();
     private HttpServer broker;
     private Shares shares;

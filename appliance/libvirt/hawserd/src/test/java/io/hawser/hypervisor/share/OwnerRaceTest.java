@@ -51,7 +51,7 @@ class OwnerRaceTest {
     private Host destination;
 
     /** The parts of one hawserd. */
-    private record Host(Shares shares, Provision provision) { }
+    private record Host(Shares shares, Provision provision) {}
 
     @BeforeEach
     void start() throws IOException {

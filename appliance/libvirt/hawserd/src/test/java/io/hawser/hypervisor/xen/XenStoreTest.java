@@ -136,7 +136,7 @@ class XenStoreTest {
             answers.add(error("EAGAIN"));
         }
         XenStoreException refused = assertThrows(XenStoreException.class,
-            () -> talk(LONG, run(() -> store[0].inTransaction(() -> { }), store), answers));
+            () -> talk(LONG, run(() -> store[0].inTransaction(() -> {}), store), answers));
         assertEquals("EAGAIN", refused.error());
     }
 
@@ -156,7 +156,7 @@ class XenStoreTest {
         XenStore[] store = new XenStore[1];
         for (String number : List.of("0\0", "\0", "", "x\0", "-1\0", "4294967296\0")) {
             assertThrows(IOException.class,
-                () -> talk(run(() -> store[0].inTransaction(() -> { }), store), answer(number)), number);
+                () -> talk(run(() -> store[0].inTransaction(() -> {}), store), answer(number)), number);
         }
     }
 

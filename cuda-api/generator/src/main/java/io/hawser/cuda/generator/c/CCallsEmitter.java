@@ -110,7 +110,7 @@ final class CCallsEmitter {
                 case NUMBER -> put(out, slot, CNames.wireType(param.value()), name);
                 case HANDLE, NEW, DROP -> put(out, slot, "uint64_t", "(uintptr_t) " + name);
                 case STRUCT, INOUT -> out.line("memcpy(hws_payload + %d, %s, %d);", slot.offset(), name,
-                        param.value().size());
+                    param.value().size());
                 case TEXT, BYTES, HANDLES -> put(out, slot, "uint32_t", "hws_" + name + "_bytes");
                 default -> throw new IllegalStateException(function.symbol() + "." + name);
             }
@@ -123,22 +123,22 @@ final class CCallsEmitter {
 
     private void send(Code out, ApiFunction function, boolean variable) {
         Param bulk = function.request().buffers().stream().map(Slot::param).filter(Param::bulk).findFirst()
-                .orElse(null);
+            .orElse(null);
         int fixed = function.request().fixedBytes();
         String payload = variable ? "hws_payload, hws_payload_bytes"
-                : fixed == 0 ? "NULL, 0" : "hws_payload, sizeof hws_payload";
+            : fixed == 0 ? "NULL, 0" : "hws_payload, sizeof hws_payload";
         String tail = bulk == null ? "NULL, 0" : bulk.name() + ", "
-                + (bulk.nullable() ? bulk.name() + " == NULL ? 0 : " : "") + "hws_" + bulk.name() + "_bytes";
+            + (bulk.nullable() ? bulk.name() + " == NULL ? 0 : " : "") + "hws_" + bulk.name() + "_bytes";
         String credited = function.credited() ? "HWS_FLAG_CREDITED" : "0";
         String opcode = CNames.opcode(function);
         if (function.reply() == Reply.DATA) {
             out.line("return hws_%s_result(hws_read(%s, %s, hws_target, hws_wait));", library.name(), opcode, payload);
         } else if (function.reply() == Reply.ASYNC) {
             out.line("return hws_%s_result(hws_send(%s, %s, %s, %s));", library.name(), opcode, credited, payload,
-                    tail);
+                tail);
         } else {
             new CReplyEmitter(library, out).call(function, opcode, function.credited()
-                    ? "HWS_FLAG_REPLY | HWS_FLAG_CREDITED" : "HWS_FLAG_REPLY", payload, tail);
+                ? "HWS_FLAG_REPLY | HWS_FLAG_CREDITED" : "HWS_FLAG_REPLY", payload, tail);
         }
     }
 }

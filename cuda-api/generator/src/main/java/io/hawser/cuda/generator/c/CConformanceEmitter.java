@@ -40,7 +40,7 @@ public final class CConformanceEmitter {
             }
         });
         library.types().scalars().forEach((name, base) -> proof("__builtin_types_compatible_p(" + name + ", " + base
-                + ")", name));
+            + ")", name));
         library.types().aliases().forEach((name, type) -> proof("sizeof(" + name + ") == sizeof(" + type + ")", name));
         for (Structure type : library.types().all(Structure.class)) {
             // The library's headers do not have Hawser's own structures.
@@ -76,7 +76,7 @@ public final class CConformanceEmitter {
     private void prototype(ApiFunction function, String suffix) {
         String name = function.symbol() + suffix;
         out.line("%s (*const hws_check_%s)(%s) = %s;", library.result(), name, CNames.parameters(function.params()),
-                name);
+            name);
     }
 
     private void proof(String condition, String name) {

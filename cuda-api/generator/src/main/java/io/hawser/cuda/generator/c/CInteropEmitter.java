@@ -84,15 +84,15 @@ public final class CInteropEmitter {
         String name = param.name();
         switch (param.shape()) {
             case NUMBER -> out.line("%s %s = (%s) HWS_GET(request, %d, %s);", param.type(), name, param.type(),
-                    slot.offset(), CNames.wireType(param.value()));
+                slot.offset(), CNames.wireType(param.value()));
             case HANDLE, NEW, DROP -> out.line("%s %s = (%s) (uintptr_t) HWS_GET(request, %d, uint64_t);",
-                    param.value().name(), name, param.value().name(), slot.offset());
+                param.value().name(), name, param.value().name(), slot.offset());
             case STRUCT, INOUT -> {
                 out.line("%s %s;", CNames.wireType(param.value()), name);
                 out.line("memcpy(&%s, request + %d, sizeof %s);", name, slot.offset(), name);
             }
             case TEXT, BYTES, HANDLES -> out.line("void *%s = hws_interop_buffer(request, &at, %d, %s);", name,
-                    slot.offset(), param.shape() == Shape.TEXT);
+                slot.offset(), param.shape() == Shape.TEXT);
             default -> throw new IllegalStateException(name);
         }
     }

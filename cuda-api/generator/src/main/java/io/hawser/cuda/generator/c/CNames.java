@@ -33,7 +33,7 @@ final class CNames {
     /** The exported function's parameters. */
     static String parameters(List<Param> params) {
         return params.isEmpty() ? "void" : params.stream()
-                .map(p -> CTypesEmitter.spaced(p.type()) + p.name()).collect(Collectors.joining(", "));
+            .map(p -> CTypesEmitter.spaced(p.type()) + p.name()).collect(Collectors.joining(", "));
     }
 
     /** A parameter of {@code hws_call_...}: as in C, but a created handle by value and structures in wire form. */
@@ -75,7 +75,7 @@ final class CNames {
             case CType.Handle ignored -> "uint64_t";
             case CType.Structure structure -> structure.name();
             case CType.Pointer pointer -> throw new IllegalArgumentException("a pointer does not travel: type="
-                    + pointer.name());
+                + pointer.name());
         };
     }
 }

@@ -37,7 +37,7 @@ final class CReplyEmitter {
         }
         out.line("uint32_t hws_reply_bytes = 0;");
         out.line("int hws_status = hws_call(%s, %s, %s, %s, %s, &hws_reply_bytes);", opcode, flags, payload, bulk,
-                reply);
+            reply);
         out.open("if (hws_status != 0)").line("return hws_%s_result(hws_status);", library.name()).close();
         check(function, fixed, buffers);
         for (Slot slot : function.answer().slots()) {
@@ -60,7 +60,7 @@ final class CReplyEmitter {
                 Param param = slot.param();
                 out.line("uint32_t hws_%s_bytes = HWS_GET(hws_reply, %d, uint32_t);", param.name(), slot.offset());
                 wrong.append("hws_").append(param.name()).append(param.variable() ? "_bytes > " : "_bytes != ")
-                        .append("hws_").append(param.name()).append("_capacity || ");
+                    .append("hws_").append(param.name()).append("_capacity || ");
                 wanted.append(" + hws_padded(hws_").append(param.name()).append("_bytes)");
             }
             out.open("if (%shws_reply_bytes != %s)", wrong, wanted);
@@ -79,7 +79,7 @@ final class CReplyEmitter {
             return;
         }
         String copy = String.format("memcpy(%s, hws_reply + %d, %d);", param.name(), slot.offset(),
-                param.value().size());
+            param.value().size());
         if (param.nullable()) {
             out.open("if (%s != NULL)", param.name()).line(copy).close();
         } else {

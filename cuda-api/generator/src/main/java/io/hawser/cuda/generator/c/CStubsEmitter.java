@@ -58,20 +58,20 @@ final class CStubsEmitter {
 
     private void open(Code out, ApiFunction function, String suffix) {
         out.line().open("HWS_EXPORT %s %s%s(%s)", library.result(), function.symbol(), suffix,
-                CNames.parameters(function.params()));
+            CNames.parameters(function.params()));
     }
 
     private void perThread(Code out, ApiFunction function) {
         String stream = function.stream().name();
         String arguments = function.params().stream().map(p -> p.name().equals(stream)
-                ? stream + " == NULL ? CU_STREAM_PER_THREAD : " + stream : p.name())
-                .collect(Collectors.joining(", "));
+            ? stream + " == NULL ? CU_STREAM_PER_THREAD : " + stream : p.name())
+            .collect(Collectors.joining(", "));
         out.line("return %s(%s);", function.symbol(), arguments);
     }
 
     private void sameAs(Code out, ApiFunction function, String suffix) {
         ApiFunction target = library.functions().stream().filter(f -> f.symbol().equals(function.sameAs()))
-                .findFirst().orElseThrow();
+            .findFirst().orElseThrow();
         open(out, function, suffix);
         List<String> arguments = new ArrayList<>();
         for (Param wanted : target.params()) {
@@ -83,7 +83,7 @@ final class CStubsEmitter {
                 arguments.add(wanted.name());
             } else {
                 arguments.add(function.with().getOrDefault(wanted.name(),
-                        suffix.isEmpty() ? "NULL" : "CU_STREAM_PER_THREAD"));
+                    suffix.isEmpty() ? "NULL" : "CU_STREAM_PER_THREAD"));
             }
         }
         out.line("return %s(%s);", target.symbol(), String.join(", ", arguments));
@@ -96,7 +96,7 @@ final class CStubsEmitter {
         for (Param param : function.params()) {
             check(out, param);
             arguments.add(param.shape() == Shape.NEW ? "(" + param.value().name() + ") (uintptr_t) hws_new"
-                    : param.conversion() != null ? "hws_" + param.name() : param.name());
+                : param.conversion() != null ? "hws_" + param.name() : param.name());
         }
         String call = "hws_call_" + function.symbol() + "(" + String.join(", ", arguments) + ")";
         Param created = function.created();
@@ -136,7 +136,7 @@ final class CStubsEmitter {
                 // Before the loop, so that a wild count cannot make it read beyond the program's memory.
                 out.line("HWS_REQUIRE(%s <= %d);", CSizes.emit(param.bytes()), param.max());
                 out.open("for (uint64_t hws_i = 0; hws_i < %s / sizeof *%s; hws_i++)", CSizes.emit(param.bytes()),
-                        name);
+                    name);
                 out.line("HWS_CHECK_HANDLE(HWS_KIND_%s, %s[hws_i]);", param.kind().name(), name);
                 out.close();
             }
@@ -154,7 +154,7 @@ final class CStubsEmitter {
                     out.line("HWS_REQUIRE(%s != NULL);", name);
                 }
             }
-            case NUMBER, LOCAL -> { }
+            case NUMBER, LOCAL -> {}
         }
     }
 

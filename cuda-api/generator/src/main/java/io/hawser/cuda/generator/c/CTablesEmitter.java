@@ -33,13 +33,13 @@ final class CTablesEmitter {
         Code out = new Code();
         out.line("/* HWS_RESULT(name, value, text), in the order of values. */");
         library.types().resultTexts().forEach((name, text) -> out.line("HWS_RESULT(%s, %d, \"%s\")", name,
-                value(name), text));
+            value(name), text));
         return out;
     }
 
     private long value(String name) {
         return library.types().all(Enumeration.class).stream()
-                .filter(e -> e.name().equals(library.result())).findFirst().orElseThrow().values().get(name);
+            .filter(e -> e.name().equals(library.result())).findFirst().orElseThrow().values().get(name);
     }
 
     /** Rows ordered by name, stream flag and version: the last row that fits is the newest. */
@@ -49,7 +49,7 @@ final class CTablesEmitter {
             if (function.exported()) {
                 for (String suffix : CNames.suffixes(function)) {
                     row(rows, function.symbol() + suffix, suffix.isEmpty() ? function.since()
-                            : Math.max(function.since(), PER_THREAD_SINCE));
+                        : Math.max(function.since(), PER_THREAD_SINCE));
                 }
             }
         }
@@ -69,7 +69,7 @@ final class CTablesEmitter {
         String name = ApiFunction.baseName(symbol);
         int perThread = symbol.matches(".*_pt[sd][zs]") ? 1 : 0;
         rows.put(String.format("%s %d %06d", name, perThread, since),
-                String.format("HWS_PROC(\"%s\", %d, %d, %s)", name, since, perThread, symbol));
+            String.format("HWS_PROC(\"%s\", %d, %d, %s)", name, since, perThread, symbol));
     }
 
     Code unsupported() {

@@ -40,7 +40,7 @@ final class CTypesEmitter {
         types.all(Enumeration.class).forEach(this::enumeration);
         out.line();
         types.callbacks().forEach((name, text) -> out.line("typedef %s;", text.replaceFirst("\\(\\*\\)",
-                "(*" + name + ")")));
+            "(*" + name + ")")));
         types.all(Structure.class).forEach(this::structure);
         out.line();
         types.aliases().forEach((name, type) -> out.line("typedef %s %s;", type, name));
@@ -58,7 +58,7 @@ final class CTypesEmitter {
         out.line("/* Kinds of handles: a handle is kind << 40 | id. */");
         out.open("typedef enum hws_kind");
         description.kinds().forEach(kind -> out.line("HWS_KIND_%s = %d, /* %s */", kind.name(), kind.number(),
-                kind.doc()));
+            kind.doc()));
         out.close("} hws_kind_t;").line();
         int most = description.kinds().stream().mapToInt(HandleKind::number).max().orElse(0) + 1;
         out.line("#define HWS_KIND_COUNT %d /* one more than the largest */", most).line();
@@ -74,7 +74,7 @@ final class CTypesEmitter {
 
     static String literal(long value) {
         return value == Integer.MIN_VALUE ? "(-2147483647 - 1)" : value > Integer.MAX_VALUE
-                ? "0x" + Long.toHexString(value) : Long.toString(value);
+            ? "0x" + Long.toHexString(value) : Long.toString(value);
     }
 
     private void structure(Structure type) {
@@ -103,12 +103,12 @@ final class CTypesEmitter {
         String guard = "HWS_" + library.upperName() + "_FUNCTIONS_H";
         out.line("#ifndef %s", guard).line("#define %s", guard).line();
         out.line("/* The exported functions. Their types come first: hws_%s_types.h or the library's own header. */",
-                library.name());
+            library.name());
         for (ApiFunction function : library.functions()) {
             if (function.exported()) {
                 for (String suffix : CNames.suffixes(function)) {
                     out.line("%s %s%s(%s);", library.result(), function.symbol(), suffix,
-                            CNames.parameters(function.params()));
+                        CNames.parameters(function.params()));
                 }
             }
         }

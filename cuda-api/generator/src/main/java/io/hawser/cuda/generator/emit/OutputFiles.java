@@ -46,7 +46,7 @@ public final class OutputFiles {
         }
         for (Path file : files) {
             boolean ours = file.toString().matches(".*\\.(c|h|inc|java)")
-                    && Files.readString(file).startsWith("/* " + bannerStart);
+                && Files.readString(file).startsWith("/* " + bannerStart);
             if (ours && !written.contains(file)) {
                 Files.delete(file);
             }

@@ -29,23 +29,23 @@ final class JavaConstantsEmitter {
         }
         out.block("""
 
-                private final int number;
-                private final int special;
+            private final int number;
+            private final int special;
 
-                HandleKind(int number, int special) {
-                    this.number = number;
-                    this.special = special;
-                }
+            HandleKind(int number, int special) {
+                this.number = number;
+                this.special = special;
+            }
 
-                /** Number on the wire. */
-                public int number() {
-                    return number;
-                }
+            /** Number on the wire. */
+            public int number() {
+                return number;
+            }
 
-                /** Ids from 0 to this are the library's own constants; 0 for none. */
-                public int special() {
-                    return special;
-                }""");
+            /** Ids from 0 to this are the library's own constants; 0 for none. */
+            public int special() {
+                return special;
+            }""");
         return out.close();
     }
 
@@ -77,13 +77,13 @@ final class JavaConstantsEmitter {
         library.travelling().forEach(f -> out.line("case %s -> \"%s\";", f.symbol(), f.symbol()));
         out.line("default -> \"unknown 0x\" + Integer.toHexString(opcode);").close("};").close().line();
         predicate(out, "isCredited", "Whether a request uses up credit equal to its length.",
-                library.travelling().stream().filter(ApiFunction::credited).toList());
+            library.travelling().stream().filter(ApiFunction::credited).toList());
         predicate(out, "mayWaitForDevice", "Whether a request is deferred while a host function waits for the guest.",
-                library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.WAITS).toList());
+            library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.WAITS).toList());
         predicate(out, "endsHostFunction", "Whether a request lets a host function end; it is never deferred.",
-                library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.ANSWERS).toList());
+            library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.ANSWERS).toList());
         predicate(out, "isSynchronous", "Whether the guest always waits for a reply.",
-                library.travelling().stream().filter(f -> f.reply() == ApiFunction.Reply.SYNC).toList());
+            library.travelling().stream().filter(f -> f.reply() == ApiFunction.Reply.SYNC).toList());
         return out.close();
     }
 
@@ -102,7 +102,7 @@ final class JavaConstantsEmitter {
         type.values().forEach((name, value) -> {
             out.line("/** %s. */", name);
             out.line("public static final int %s = %s;", name, value == Integer.MIN_VALUE ? "Integer.MIN_VALUE"
-                    : value > Integer.MAX_VALUE ? "0x" + Long.toHexString(value) : Long.toString(value)).line();
+                : value > Integer.MAX_VALUE ? "0x" + Long.toHexString(value) : Long.toString(value)).line();
         });
         out.open("private %s()", type.name()).close().line();
         out.line("/** The enumerator's name, or the number as text when there is none. */");
@@ -148,7 +148,7 @@ final class JavaConstantsEmitter {
             String name = prefix + JavaTypes.upper(field.name());
             String type1 = field.type().name() == null ? "" : field.type().name();
             out.line("/** Offset of %s%s. */", field.name(), type1.isEmpty() ? "" : ", " + type1
-                    + (field.elements() > 0 ? "[" + field.elements() + "]" : ""));
+                + (field.elements() > 0 ? "[" + field.elements() + "]" : ""));
             out.line("public static final int %s_OFFSET = %d;", name, offset).line();
             if (field.type() instanceof Structure inner && inner.name() == null && field.elements() == 0) {
                 fields(out, name + "_", offset, inner);

@@ -27,28 +27,28 @@ final class JavaDispatchEmitter {
         out.line("import io.hawser.cuda.CallContext;").line("import io.hawser.shm.wire.RecordLayout;");
         out.line("import io.hawser.shm.wire.RecordReader;").line();
         out.block("""
-                /**
-                 * Serves requests of the library %s; no guest's bytes make it throw.
-                 *
-                 * @param <C> the calls that it serves.
-                 */""".formatted(library.name()));
+            /**
+             * Serves requests of the library %s; no guest's bytes make it throw.
+             *
+             * @param <C> the calls that it serves.
+             */""".formatted(library.name()));
         out.open("public final class %sDispatcher<C extends CallContext>", name);
         out.line("private final %sDriver driver;", name);
         manual.forEach(g -> out.line("private final %s<C> %s;", JavaManualEmitter.name(g), field(g)));
         JavaRecordEmitter.fields(out, library);
         out.line().line("/** Creates a dispatcher. */");
         String parameters = manual.stream().map(g -> ", " + JavaManualEmitter.name(g) + "<C> " + field(g))
-                .collect(Collectors.joining());
+            .collect(Collectors.joining());
         out.open("public %sDispatcher(%sDriver driver%s)", name, name, parameters);
         out.line("this.driver = driver;");
         manual.forEach(g -> out.line("this.%s = %s;", field(g), field(g)));
         out.close().line();
         out.block("""
-                /**
-                 * Serves one request, which ends by finish, fail or fatal, or is deferred. Decoder's thread only. The
-                 * guest chooses the reply flag. The description determines the credit flag, because work without
-                 * credit would be unbounded.
-                 */""");
+            /**
+             * Serves one request, which ends by finish, fail or fatal, or is deferred. Decoder's thread only. The
+             * guest chooses the reply flag. The description determines the credit flag, because work without
+             * credit would be unbounded.
+             */""");
         out.open("public void dispatch(C call)");
         out.line("RecordReader in = call.in();");
         out.line("int opcode = in.opcode();");
@@ -59,8 +59,8 @@ final class JavaDispatchEmitter {
         for (Group group : library.groups()) {
             for (ApiFunction function : group.travelling()) {
                 out.line("case %sOpcodes.%s -> %sDispatch.%s(call, %s%s);", name, function.symbol(), group.javaName(),
-                        function.symbol(), function.manual() ? field(group) : "driver",
-                        JavaRecordEmitter.arguments(function));
+                    function.symbol(), function.manual() ? field(group) : "driver",
+                    JavaRecordEmitter.arguments(function));
             }
         }
         out.line("default -> call.fatal(\"an opcode must be described: opcode=\" + %sOpcodes.name(opcode));", name);
@@ -89,7 +89,7 @@ final class JavaDispatchEmitter {
             out.line();
             if (function.manual()) {
                 out.open("static <C extends CallContext> void %s(C call, %s<C> manual%s)", function.symbol(),
-                        JavaManualEmitter.name(group), JavaRecordEmitter.parameters(function));
+                    JavaManualEmitter.name(group), JavaRecordEmitter.parameters(function));
             } else {
                 out.open("static void %s(CallContext call, %sDriver driver)", function.symbol(), library.javaName());
             }
@@ -115,27 +115,27 @@ final class JavaDispatchEmitter {
             String name = param.name();
             switch (param.shape()) {
                 case NUMBER -> out.line("%s %s = in.%s(%d);", JavaTypes.number(param.value()), name,
-                        JavaTypes.accessor(param.value()), slot.offset());
+                    JavaTypes.accessor(param.value()), slot.offset());
                 case HANDLE, NEW, DROP -> out.line("long %sId = in.i64(%d);", name, slot.offset());
                 case STRUCT -> out.line(param.isRecord() ? "%s.read(in, %d);"
-                        : "MemorySegment %s = in.slice(%d, %d);", name, slot.offset(), param.value().size());
+                    : "MemorySegment %s = in.slice(%d, %d);", name, slot.offset(), param.value().size());
                 case INOUT -> out.line("MemorySegment %sIn = in.slice(%d, %d);", name, slot.offset(),
-                        param.value().size());
+                    param.value().size());
                 case TEXT -> out.line("String %s = in.string%s(%d, %d);", name, param.nullable() ? "OrNull" : "",
-                        slot.offset(), param.max());
+                    slot.offset(), param.max());
                 case BYTES, HANDLES -> buffer(out, slot, param);
                 default -> throw new IllegalStateException(function.symbol() + "." + name);
             }
         }
         out.open("if (!in.end())").line("call.fatal(\"%s: \" + in.reason());", function.symbol()).line("return;")
-                .close();
+            .close();
     }
 
     /** Requires a buffer to have exactly the length of its size expression. */
     private static void buffer(Code out, Slot slot, Param param) {
         String name = param.shape() == Shape.HANDLES ? param.name() + "Ids" : param.name();
         out.line("MemorySegment %s = in.buffer%s(%d, %d);", name, param.nullable() ? "OrNull" : "", slot.offset(),
-                param.max());
+            param.max());
     }
 
     private void resolve(Code out, ApiFunction function) {
@@ -146,7 +146,7 @@ final class JavaDispatchEmitter {
                 String exempt = param.nullable() ? name + " != null && " : "";
                 out.open("if (%s%s.byteSize() != %s)", exempt, name, size(function, param.bytes()));
                 out.line("call.fatal(\"%s: a buffer must have the described length: %sBytes=\" + %s.byteSize());",
-                        function.symbol(), param.name(), name).line("return;").close();
+                    function.symbol(), param.name(), name).line("return;").close();
             }
         }
         for (Param param : function.params()) {
@@ -159,7 +159,7 @@ final class JavaDispatchEmitter {
                         rejected(out, function);
                     }
                 }
-                default -> { }
+                default -> {}
             }
         }
     }
@@ -169,7 +169,7 @@ final class JavaDispatchEmitter {
         if (param.shape() == Param.Shape.DROP && param.kind().special() > 0) {
             out.open("if (Long.compareUnsigned(%sId, %d) <= 0)", name, param.kind().special());
             out.line("call.fatal(\"%s: the library's own handles are not destroyed: %s=\" + %sId);",
-                    function.symbol(), name, name).line("return;").close();
+                function.symbol(), name, name).line("return;").close();
         }
         String resolve = "call.handle(HandleKind." + param.kind().name() + ", " + name + "Id)";
         out.line("long %s = %s%s;", name, param.nullable() ? name + "Id == 0 ? 0 : " : "", resolve);
@@ -205,17 +205,17 @@ final class JavaDispatchEmitter {
             switch (param.shape()) {
                 case NEW -> out.line("MemorySegment %s = call.scratch(8);", param.name());
                 case OUT_NUMBER, OUT_STRUCT -> out.line("MemorySegment %s = call.scratch(%d);", param.name(),
-                        param.value().size());
+                    param.value().size());
                 case OUT_BYTES -> {
                     out.line("long %sBytes = %s;", param.name(), size(function, param.bytes()));
                     out.open("if (%sBytes > %d)", param.name(), param.max());
                     out.line("call.fatal(\"%s: a reply must not exceed its limit: %sBytes=\" + %sBytes);",
-                            function.symbol(), param.name(), param.name()).line("return;").close();
+                        function.symbol(), param.name(), param.name()).line("return;").close();
                     out.line("MemorySegment %s = call.scratch(%sBytes);", param.name(), param.name());
                 }
                 case INOUT -> out.line("MemorySegment %s = call.scratch(%d).copyFrom(%sIn);", param.name(),
-                        param.value().size(), param.name());
-                default -> { }
+                    param.value().size(), param.name());
+                default -> {}
             }
         }
         String arguments = function.params().stream().map(Param::name).collect(Collectors.joining(", "));
@@ -224,7 +224,7 @@ final class JavaDispatchEmitter {
             if (param.shape() == Shape.NEW) {
                 out.open("if (cuResult == 0)");
                 out.line("call.register(HandleKind.%s, %sId, %s.get(ValueLayout.JAVA_LONG, 0));",
-                        param.kind().name(), param.name(), param.name());
+                    param.kind().name(), param.name(), param.name());
                 out.close("} else {");
                 out.line("    call.registerFailed(HandleKind.%s, %sId);", param.kind().name(), param.name());
                 out.line("}");
@@ -236,7 +236,7 @@ final class JavaDispatchEmitter {
         if (function.hasOutputs()) {
             out.open("if (cuResult == 0)");
             String values = function.answer().slots().stream().map(s -> ", " + value(s.param()))
-                    .collect(Collectors.joining());
+                .collect(Collectors.joining());
             out.line("%sReplies.%s(call.reply()%s);", group.javaName(), function.symbol(), values);
             out.close();
         }
@@ -245,12 +245,12 @@ final class JavaDispatchEmitter {
 
     private static String value(Param param) {
         return JavaTypes.answered(param).equals("MemorySegment") ? param.name()
-                : param.name() + ".get(" + JavaTypes.layout(param.value()) + ", 0)";
+            : param.name() + ".get(" + JavaTypes.layout(param.value()) + ", 0)";
     }
 
     private static String size(ApiFunction function, io.hawser.cuda.generator.model.SizeExpression size) {
         return size.emit(name -> JavaTypes.unsigned(function.number(name), name.contains(".") ? name + "()" : name),
-                "Sizes.", "L");
+            "Sizes.", "L");
     }
 
 }

@@ -20,13 +20,13 @@ final class JavaDriverEmitter {
         out.line("package %s;", library.javaPackage()).line();
         out.line("import java.lang.foreign.MemorySegment;").line();
         out.block("""
-                /**
-                 * The library's functions of a backend, with C's parameters. Handles and device pointers are native
-                 * ones, as long. Numbers have C's size, signed or not. Texts are String. Other pointers are a
-                 * MemorySegment of private native memory, aligned to 8, or null where the caller passed a legal NULL.
-                 * Outputs are read only when the result is 0. Decoder's thread only; a method must neither block nor
-                 * throw.
-                 */""");
+            /**
+             * The library's functions of a backend, with C's parameters. Handles and device pointers are native
+             * ones, as long. Numbers have C's size, signed or not. Texts are String. Other pointers are a
+             * MemorySegment of private native memory, aligned to 8, or null where the caller passed a legal NULL.
+             * Outputs are read only when the result is 0. Decoder's thread only; a method must neither block nor
+             * throw.
+             */""");
         out.open("public interface %sDriver", library.javaName());
         for (ApiFunction function : library.travelling()) {
             if (function.backend()) {
@@ -44,7 +44,7 @@ final class JavaDriverEmitter {
 
     static String prototype(ApiFunction function) {
         return function.symbol() + "(" + function.params().stream()
-                .map(p -> (p.type() + " " + p.name()).replace("* ", "*")).collect(Collectors.joining(", ")) + ")";
+            .map(p -> (p.type() + " " + p.name()).replace("* ", "*")).collect(Collectors.joining(", ")) + ")";
     }
 
     static String driverParameters(ApiFunction function) {

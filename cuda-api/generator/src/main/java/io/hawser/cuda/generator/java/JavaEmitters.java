@@ -33,10 +33,11 @@ public final class JavaEmitters {
     private record LibraryFiles(Library library, OutputFiles files) {
         void emit() throws IOException {
             write("package-info", new Code().line("/** Generated from the description of the library %s. */",
-                    library.name()).line("package %s;", library.javaPackage()));
+                library.name()).line("package %s;", library.javaPackage()));
             write("client.package-info", new Code()
-                    .line("/** The guest's side in Java, for tests and tools: requests and replies of %s. */",
-                            library.name()).line("package %s.client;", library.javaPackage()));
+                .line("/** The guest's side in Java, for tests and tools: requests and replies of %s. */",
+                    library.name())
+                .line("package %s.client;", library.javaPackage()));
             write(library.javaName() + "Opcodes", JavaConstantsEmitter.opcodes(library));
             for (Enumeration type : library.types().all(Enumeration.class)) {
                 write(type.name(), JavaConstantsEmitter.enumeration(library, type));

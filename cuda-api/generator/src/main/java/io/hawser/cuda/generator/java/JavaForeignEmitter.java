@@ -29,10 +29,10 @@ final class JavaForeignEmitter {
         }
         Code out = new Code();
         open(out, functions, """
-                /**
-                 * The functions of the backend interface, called in the machine's own library. A function that the
-                 * library lacks returns "not supported". Any thread, as the library allows.
-                 */""", "class " + library.javaName() + "Foreign implements " + library.javaName() + "Driver");
+            /**
+             * The functions of the backend interface, called in the machine's own library. A function that the
+             * library lacks returns "not supported". Any thread, as the library allows.
+             */""", "class " + library.javaName() + "Foreign implements " + library.javaName() + "Driver");
         out.open("private static MemorySegment orNull(MemorySegment segment)");
         out.line("return segment == null ? MemorySegment.NULL : segment;").close().line();
         if (functions.stream().flatMap(f -> f.params().stream()).anyMatch(JavaForeignEmitter::isText)) {
@@ -44,7 +44,7 @@ final class JavaForeignEmitter {
             out.line("@Override");
             out.open("public int %s(%s)", function.symbol(), JavaDriverEmitter.driverParameters(function));
             call(out, function, texts ? "try (Arena arena = Arena.ofConfined())" : "try",
-                    JavaForeignEmitter::driverArgument);
+                JavaForeignEmitter::driverArgument);
         }
         return out.close();
     }
@@ -53,17 +53,17 @@ final class JavaForeignEmitter {
     Code statics(ForeignClass type) {
         Code out = new Code();
         open(out, type.functions(), """
-                /**
-                 * Functions of the machine's own library, with C's names and parameters: handles and device pointers
-                 * are long, a structure by value and any pointer is a MemorySegment, for example MemorySegment.NULL. A
-                 * function that the library lacks returns "not supported". The class finds its functions when it is
-                 * first used. Any thread, as the library allows.
-                 */""", "final class " + type.name());
+            /**
+             * Functions of the machine's own library, with C's names and parameters: handles and device pointers
+             * are long, a structure by value and any pointer is a MemorySegment, for example MemorySegment.NULL. A
+             * function that the library lacks returns "not supported". The class finds its functions when it is
+             * first used. Any thread, as the library allows.
+             */""", "final class " + type.name());
         out.line("private %s() { }", type.name()).line();
         for (ApiFunction function : type.functions()) {
             out.line("/** C: {@code %s}. */", JavaDriverEmitter.prototype(function));
             out.open("public static int %s(%s)", function.symbol(), function.params().stream()
-                    .map(p -> javaType(ctype(p)) + " " + p.name()).collect(Collectors.joining(", ")));
+                .map(p -> javaType(ctype(p)) + " " + p.name()).collect(Collectors.joining(", ")));
             call(out, function, "try", Param::name);
         }
         return out.close();
@@ -72,24 +72,24 @@ final class JavaForeignEmitter {
     private void open(Code out, List<ApiFunction> functions, String doc, String declaration) {
         out.line("package %s;", library.javaPackage()).line();
         out.line("import io.hawser.cuda.backend.NativeLibrary;").line("import java.lang.foreign.*;")
-                .line("import java.lang.invoke.MethodHandle;").line();
+            .line("import java.lang.invoke.MethodHandle;").line();
         out.block(doc).open("public " + declaration);
         out.line("private static final NativeLibrary LIBRARY = NativeLibrary.open(\"%s\");", library.soname()).line();
         for (ApiFunction function : functions) {
             out.line("private static final MethodHandle %s = find(\"%s\"%s);", constant(function), function.symbol(),
-                    function.params().stream().map(p -> ", " + layout(ctype(p))).collect(Collectors.joining()));
+                function.params().stream().map(p -> ", " + layout(ctype(p))).collect(Collectors.joining()));
         }
         out.line();
         out.open("private static MethodHandle find(String symbol, MemoryLayout... parameters)");
         out.line("return LIBRARY.find(symbol, %s.%s, parameters);", library.result(),
-                library.errors().notSupported());
+            library.errors().notSupported());
         out.close().line();
     }
 
     private static void call(Code out, ApiFunction function, String block, Function<Param, String> argument) {
         out.open(block);
         out.line("return (int) %s.invokeExact(%s);", constant(function), function.params().stream().map(argument)
-                .collect(Collectors.joining(", ")));
+            .collect(Collectors.joining(", ")));
         out.close("} catch (Throwable e) {");
         out.line("    throw NativeLibrary.unexpected(e);");
         out.line("}");
@@ -138,14 +138,14 @@ final class JavaForeignEmitter {
             pad(members, field.offset() - end);
             String element = layout(field.type());
             members.add(field.elements() == 0 ? element
-                    : "MemoryLayout.sequenceLayout(" + field.elements() + ", " + element + ")");
+                : "MemoryLayout.sequenceLayout(" + field.elements() + ", " + element + ")");
             end = Math.max(end, field.offset() + field.size());
         }
         if (end < structure.size()) {
             pad(members, structure.union() ? structure.size() : structure.size() - end);
         }
         return (structure.union() ? "MemoryLayout.unionLayout(" : "MemoryLayout.structLayout(")
-                + String.join(", ", members) + ")";
+            + String.join(", ", members) + ")";
     }
 
     private static void pad(List<String> members, int bytes) {

@@ -27,14 +27,14 @@ final class JavaManualEmitter {
         out.line("package %s;", library.javaPackage()).line();
         out.line("import io.hawser.cuda.CallContext;").line("import java.lang.foreign.MemorySegment;").line();
         out.block("""
-                /**
-                 * Calls of this group whose worker code is hand-written. Their parameters are decoded and checked:
-                 * handles are native ones, with the guest's id as well if the call creates or destroys the handle.
-                 * Addresses with a described size are inside the session's memory. Each method ends the call, at once
-                 * or after {@code defer}; segments are valid until then, structures until the method returns.
-                 *
-                 * @param <C> the calls that the worker passes to its dispatcher.
-                 */""");
+            /**
+             * Calls of this group whose worker code is hand-written. Their parameters are decoded and checked:
+             * handles are native ones, with the guest's id as well if the call creates or destroys the handle.
+             * Addresses with a described size are inside the session's memory. Each method ends the call, at once
+             * or after {@code defer}; segments are valid until then, structures until the method returns.
+             *
+             * @param <C> the calls that the worker passes to its dispatcher.
+             */""");
         out.open("public interface %s<C extends CallContext>", name(group));
         for (ApiFunction function : group.only(ApiFunction::manual)) {
             out.line("/** Manual: %s. */", JavaTypes.html(function.workerReason()));

@@ -24,30 +24,32 @@ final class JavaRecordEmitter {
     static void open(Code out, Structure type) {
         out.line("import io.hawser.shm.wire.RecordReader;").line();
         out.block("""
-                /**
-                 * The numbers of a %s, with the layout of its bytes. A dispatcher reuses its objects: the numbers of an
-                 * argument are valid until the method that receives it returns. One thread at a time.
-                 */""".formatted(type.name()));
+            /**
+             * The numbers of a %s, with the layout of its bytes. A dispatcher reuses its objects: the numbers of an
+             * argument are valid until the method that receives it returns. One thread at a time.
+             */""".formatted(type.name()));
         out.open("public final class %s", type.name());
     }
 
     static void members(Code out, Structure type) {
         for (Field field : type.fields()) {
             out.line(field.type() instanceof Structure ? "private final %s %s;" : "private %s %s;", javaType(field),
-                    field.name());
+                field.name());
         }
         out.line().line("/** Makes an object of zeros. */").open("public %s()", type.name());
-        type.fields().stream().filter(f -> f.type() instanceof Structure).forEach(f ->
-                out.line("%s = new %s();", f.name(), javaType(f)));
+        type.fields().stream().filter(f -> f.type() instanceof Structure)
+            .forEach(f -> out.line("%s = new %s();", f.name(), javaType(f)));
         out.close().line().line("/** Makes an object of these numbers. */");
         out.open("public %s(%s)", type.name(), type.fields().stream().map(f -> javaType(f) + " " + f.name())
-                .collect(Collectors.joining(", ")));
+            .collect(Collectors.joining(", ")));
         type.fields().forEach(f -> out.line("this.%s = %s;", f.name(), f.name()));
         out.close().line().open("void read(RecordReader in, int at)");
         for (Field field : type.fields()) {
             out.line(field.type() instanceof Structure ? "%1$s.read(in, at + %3$d);"
-                    : "this.%1$s = in.%2$s(at + %3$d);", field.name(), field.type() instanceof Structure ? ""
-                    : JavaTypes.accessor(field.type()), field.offset());
+                : "this.%1$s = in.%2$s(at + %3$d);", field.name(),
+                field.type() instanceof Structure ? ""
+                    : JavaTypes.accessor(field.type()),
+                field.offset());
         }
         out.close();
         for (Field field : type.fields()) {
@@ -63,8 +65,8 @@ final class JavaRecordEmitter {
     /** The dispatcher's fields: of each type as many objects as one call needs. */
     static void fields(Code out, Library library) {
         new TreeSet<>(library.travelling().stream().flatMap(f -> objects(f).stream()).toList())
-                .forEach(name -> out.line("private final %1$s %2$s = new %1$s();", name.replaceFirst("\\d+$", ""),
-                        field(name)));
+            .forEach(name -> out.line("private final %1$s %2$s = new %1$s();", name.replaceFirst("\\d+$", ""),
+                field(name)));
     }
 
     /** The dispatcher's objects for a call, as arguments. */
@@ -75,7 +77,7 @@ final class JavaRecordEmitter {
     /** The same objects, as parameters. */
     static String parameters(ApiFunction function) {
         return function.params().stream().filter(Param::isRecord).map(p -> ", " + p.value().name() + " " + p.name())
-                .collect(Collectors.joining());
+            .collect(Collectors.joining());
     }
 
     private static String field(String name) {
@@ -87,7 +89,7 @@ final class JavaRecordEmitter {
         Map<String, Integer> counts = new HashMap<>();
         List<String> names = new ArrayList<>();
         function.params().stream().filter(Param::isRecord).map(p -> p.value().name())
-                .forEach(type -> names.add(type + counts.merge(type, 1, Integer::sum)));
+            .forEach(type -> names.add(type + counts.merge(type, 1, Integer::sum)));
         return names;
     }
 }

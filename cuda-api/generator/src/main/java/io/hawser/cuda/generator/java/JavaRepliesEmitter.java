@@ -34,7 +34,7 @@ final class JavaRepliesEmitter {
         out.open("private %sReplies()", group.javaName()).close();
         for (ApiFunction function : answering(group)) {
             String parameters = function.answer().slots().stream().map(s -> ", " + JavaTypes.answered(s.param()) + " "
-                    + s.param().name()).collect(Collectors.joining());
+                + s.param().name()).collect(Collectors.joining());
             out.line().line("/** Outputs of %s. */", function.symbol());
             out.open("public static void %s(RecordWriter reply%s)", function.symbol(), parameters);
             out.line("reply.fixed(%d);", function.answer().fixedBytes());
@@ -62,15 +62,15 @@ final class JavaRepliesEmitter {
         out.line("package %s.client;", library.javaPackage()).line();
         out.line("import io.hawser.shm.wire.RecordReader;").line("import java.lang.foreign.MemorySegment;").line();
         out.block("""
-                /**
-                 * Reads outputs from replies with status 0, as a guest does. Segments lie in the reply's memory. Each
-                 * method returns null when the reply is malformed.
-                 */""");
+            /**
+             * Reads outputs from replies with status 0, as a guest does. Segments lie in the reply's memory. Each
+             * method returns null when the reply is malformed.
+             */""");
         out.open("public final class %sReplyReader", group.javaName());
         out.open("private %sReplyReader()", group.javaName()).close();
         for (ApiFunction function : answering(group)) {
             String fields = function.answer().slots().stream().map(s -> JavaTypes.answered(s.param()) + " "
-                    + s.param().name()).collect(Collectors.joining(", "));
+                + s.param().name()).collect(Collectors.joining(", "));
             String type = "Reply_" + function.symbol();
             out.line().line("/** Outputs of %s. */", function.symbol());
             out.open("public record %s(%s)", type, fields).close().line();
@@ -78,7 +78,7 @@ final class JavaRepliesEmitter {
             out.open("public static %s %s(RecordReader in)", type, function.symbol());
             out.line("in.begin(%d);", function.answer().fixedBytes());
             String values = function.answer().slots().stream().map(JavaRepliesEmitter::read)
-                    .collect(Collectors.joining(", "));
+                .collect(Collectors.joining(", "));
             out.line("%s reply = new %s(%s);", type, type, values);
             out.line("return in.end() ? reply : null;").close();
         }
@@ -91,7 +91,7 @@ final class JavaRepliesEmitter {
             return "in.buffer(" + slot.offset() + ", " + param.max() + ")";
         }
         return JavaTypes.answered(param).equals("MemorySegment")
-                ? "in.slice(" + slot.offset() + ", " + param.value().size() + ")"
-                : "in." + JavaTypes.accessor(param.value()) + "(" + slot.offset() + ")";
+            ? "in.slice(" + slot.offset() + ", " + param.value().size() + ")"
+            : "in." + JavaTypes.accessor(param.value()) + "(" + slot.offset() + ")";
     }
 }

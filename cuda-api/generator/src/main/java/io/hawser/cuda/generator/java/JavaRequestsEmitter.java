@@ -26,24 +26,24 @@ final class JavaRequestsEmitter {
         out.line("import io.hawser.shm.wire.RecordLayout;").line("import io.hawser.shm.wire.RecordWriter;");
         out.line("import %s.%s;", library.javaPackage(), opcodes);
         group.travelling().stream().flatMap(f -> f.params().stream()).filter(Param::isRecord)
-                .map(p -> p.value().name()).distinct().sorted()
-                .forEach(name -> out.line("import %s.%s;", library.javaPackage(), name));
+            .map(p -> p.value().name()).distinct().sorted()
+            .forEach(name -> out.line("import %s.%s;", library.javaPackage(), name));
         out.line("import java.lang.foreign.MemorySegment;").line();
         out.block("""
-                /**
-                 * Writes requests of this group as a guest sends them: handles are the guest's ids. Each method writes
-                 * a whole record and returns its length in bytes.
-                 */""");
+            /**
+             * Writes requests of this group as a guest sends them: handles are the guest's ids. Each method writes
+             * a whole record and returns its length in bytes.
+             */""");
         out.open("public final class %sRequests", group.javaName());
         out.open("private %sRequests()", group.javaName()).close();
         for (ApiFunction function : group.travelling()) {
             String parameters = function.request().slots().stream().map(s -> ", " + type(s.param()) + " "
-                    + s.param().name()).collect(Collectors.joining());
+                + s.param().name()).collect(Collectors.joining());
             String flags = (function.reply() == Reply.ASYNC ? "0" : "RecordLayout.FLAG_REPLY")
-                    + (function.credited() ? " | RecordLayout.FLAG_CREDITED" : "");
+                + (function.credited() ? " | RecordLayout.FLAG_CREDITED" : "");
             out.line().line("/** Request of %s. */", function.symbol());
             out.open("public static int %s(RecordWriter writer, long sequence, int thread, int context%s)",
-                    function.symbol(), parameters);
+                function.symbol(), parameters);
             out.line("writer.begin(%s.%s, sequence, thread, context, %s);", opcodes, function.symbol(), flags);
             out.line("writer.fixed(%d);", function.request().fixedBytes());
             function.request().slots().forEach(slot -> put(out, slot));
@@ -60,7 +60,7 @@ final class JavaRequestsEmitter {
         Param param = slot.param();
         switch (param.shape()) {
             case NUMBER -> out.line("writer.%s(%d, %s);", JavaTypes.accessor(param.value()), slot.offset(),
-                    param.name());
+                param.name());
             case HANDLE, NEW, DROP -> out.line("writer.i64(%d, %s);", slot.offset(), param.name());
             case STRUCT, INOUT -> {
                 if (param.isRecord()) {

@@ -15,7 +15,7 @@ final class JavaTypes {
             case CType.Scalar scalar -> scalar.number().javaName();
             case CType.Enumeration ignored -> "int";
             default -> throw new IllegalArgumentException("a number must be a scalar or an enumerator: type="
-                    + type.name());
+                + type.name());
         };
     }
 

@@ -27,8 +27,8 @@ import java.util.Map;
  * @param answer the places of the reply's values.
  */
 public record ApiFunction(String symbol, Integer opcode, int since, Reply reply, boolean credited, Gate gate,
-        String guestReason, String workerReason, boolean backend, boolean context, boolean ptsz, boolean ptds,
-        String sameAs, Map<String, String> with, List<String> wire, List<Param> params, Wire request, Wire answer) {
+    String guestReason, String workerReason, boolean backend, boolean context, boolean ptsz, boolean ptds,
+    String sameAs, Map<String, String> with, List<String> wire, List<Param> params, Wire request, Wire answer) {
 
     /** The kind of reply. */
     public enum Reply {

@@ -158,7 +158,7 @@ public sealed interface CType {
      * @param record whether Java receives it as an object: it has only numbers and other records, without gaps.
      */
     record Structure(String name, String tag, boolean union, boolean record, List<Field> fields, int size,
-            int alignment) implements CType {
+        int alignment) implements CType {
         /** The field of this name, or null. */
         public Field field(String wanted) {
             return fields.stream().filter(f -> f.name().equals(wanted)).findFirst().orElse(null);

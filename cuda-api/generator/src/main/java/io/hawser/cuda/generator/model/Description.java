@@ -18,13 +18,13 @@ public record Description(List<Library> libraries) {
     /** Kinds of handles of all libraries, by number. */
     public List<HandleKind> kinds() {
         return libraries.stream().flatMap(l -> l.types().kinds().stream())
-                .sorted((a, b) -> Integer.compare(a.number(), b.number())).toList();
+            .sorted((a, b) -> Integer.compare(a.number(), b.number())).toList();
     }
 
     /** Result type of the first library; the status of a record has this type. */
     public Library library(String name) {
         return libraries.stream().filter(l -> l.name().equals(name)).findFirst()
-                .orElseThrow(() -> new DescriptionException(name + ": a library must be described"));
+            .orElseThrow(() -> new DescriptionException(name + ": a library must be described"));
     }
 
     /**
@@ -38,7 +38,7 @@ public record Description(List<Library> libraries) {
         for (Library library : libraries) {
             for (ApiFunction function : library.travelling().stream().sorted(BY_OPCODE).toList()) {
                 text.append(Integer.toHexString(function.opcode())).append(' ').append(function.symbol()).append(' ')
-                        .append(function.reply()).append(function.credited() ? " credited" : "");
+                    .append(function.reply()).append(function.credited() ? " credited" : "");
                 function.request().slots().forEach(slot -> append(text, slot));
                 text.append(" ->");
                 function.answer().slots().forEach(slot -> append(text, slot));
@@ -47,7 +47,7 @@ public record Description(List<Library> libraries) {
         }
         try {
             byte[] digest = MessageDigest.getInstance("SHA-256").digest(text.toString()
-                    .getBytes(StandardCharsets.UTF_8));
+                .getBytes(StandardCharsets.UTF_8));
             return ByteBuffer.wrap(digest).getLong();
         } catch (GeneralSecurityException e) {
             throw new IllegalStateException("every Java platform has SHA-256", e);
@@ -76,7 +76,7 @@ public record Description(List<Library> libraries) {
                     append(text, inner, at);
                 } else {
                     text.append(' ').append(Shape.NUMBER).append('@').append(at).append(':')
-                            .append(field.type().size());
+                        .append(field.type().size());
                 }
             }
         }

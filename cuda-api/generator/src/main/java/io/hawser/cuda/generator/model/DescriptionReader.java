@@ -53,18 +53,18 @@ public final class DescriptionReader {
         for (String name : yaml.groups()) {
             GroupYaml group = source.read(folder + "/" + name + ".yaml", GroupYaml.class);
             groups.add(new Group(group.group(), group.functions().stream()
-                    .map(f -> function(types, yaml.number(), group.local(), f)).toList()));
+                .map(f -> function(types, yaml.number(), group.local(), f)).toList()));
         }
         Map<String, Integer> unsupported = new LinkedHashMap<>();
         if (yaml.unsupported() != null) {
             source.read(folder + "/" + yaml.unsupported() + ".yaml", JsonNode.class).get("exports").properties()
-                    .forEach(e -> unsupported.put(e.getKey(), version(e.getKey(),
-                            e.getValue().isNull() ? null : e.getValue().asText())));
+                .forEach(e -> unsupported.put(e.getKey(), version(e.getKey(),
+                    e.getValue().isNull() ? null : e.getValue().asText())));
         }
         return new Library(yaml.library(), yaml.number(), yaml.soname(), yaml.javaName(),
-                yaml.javaPackage() == null ? "io.hawser.cuda.generated" : yaml.javaPackage(), uses,
-                yaml.result(), yaml.errors(), yaml.guestHeader(), types, groups, unsupported,
-                foreignClasses(folder, yaml.foreign(), groups));
+            yaml.javaPackage() == null ? "io.hawser.cuda.generated" : yaml.javaPackage(), uses,
+            yaml.result(), yaml.errors(), yaml.guestHeader(), types, groups, unsupported,
+            foreignClasses(folder, yaml.foreign(), groups));
     }
 
     private List<ForeignClass> foreignClasses(String folder, String file, List<Group> groups) throws IOException {
@@ -75,13 +75,13 @@ public final class DescriptionReader {
         groups.forEach(group -> group.only(ApiFunction::exported).forEach(f -> unlisted.put(f.symbol(), f)));
         List<ForeignClass> classes = new ArrayList<>();
         for (Map.Entry<String, JsonNode> entry : source.read(folder + "/" + file + ".yaml", JsonNode.class)
-                .properties()) {
+            .properties()) {
             List<ApiFunction> functions = new ArrayList<>();
             for (JsonNode symbol : entry.getValue()) {
                 ApiFunction function = unlisted.remove(symbol.asText());
                 if (function == null) {
                     throw new DescriptionException(symbol.asText() + ": a foreign class lists exported functions of its"
-                            + " library, each once: class=" + entry.getKey());
+                        + " library, each once: class=" + entry.getKey());
                 }
                 functions.add(function);
             }
@@ -93,18 +93,18 @@ public final class DescriptionReader {
     private static ApiFunction function(TypeTable types, int library, String local, FunctionYaml yaml) {
         boolean travels = yaml.opcode() != null;
         List<Param> params = yaml.params() == null ? List.of()
-                : yaml.params().stream().map(p -> new ParamReader(types, yaml.symbol(), p).read(travels)).toList();
+            : yaml.params().stream().map(p -> new ParamReader(types, yaml.symbol(), p).read(travels)).toList();
         Reply reply = yaml.reply() == null ? null : Reply.valueOf(yaml.reply().toUpperCase(Locale.ROOT));
         String guest = reason(yaml, "guest", yaml.guest());
         return new ApiFunction(yaml.symbol(), travels ? library << 16 | yaml.opcode() : null,
-                version(yaml.symbol(), yaml.since()), reply, yaml.credited(),
-                yaml.gate() == null ? null : Gate.valueOf(yaml.gate().toUpperCase(Locale.ROOT)),
-                guest == null && reply == Reply.LOCAL ? local : guest,
-                reason(yaml, "worker", yaml.worker()), travels && (yaml.backend() == null || yaml.backend()),
-                travels && (yaml.context() == null || yaml.context()), yaml.ptsz(), yaml.ptds(), yaml.sameAs(),
-                yaml.with() == null ? Map.of() : yaml.with(), yaml.wire() == null ? List.of() : yaml.wire(), params,
-                Wire.of(params.stream().filter(p -> p.shape() != Shape.LOCAL && p.inRequest()).toList()),
-                Wire.of(params.stream().filter(Param::inReply).toList()));
+            version(yaml.symbol(), yaml.since()), reply, yaml.credited(),
+            yaml.gate() == null ? null : Gate.valueOf(yaml.gate().toUpperCase(Locale.ROOT)),
+            guest == null && reply == Reply.LOCAL ? local : guest,
+            reason(yaml, "worker", yaml.worker()), travels && (yaml.backend() == null || yaml.backend()),
+            travels && (yaml.context() == null || yaml.context()), yaml.ptsz(), yaml.ptds(), yaml.sameAs(),
+            yaml.with() == null ? Map.of() : yaml.with(), yaml.wire() == null ? List.of() : yaml.wire(), params,
+            Wire.of(params.stream().filter(p -> p.shape() != Shape.LOCAL && p.inRequest()).toList()),
+            Wire.of(params.stream().filter(Param::inReply).toList()));
     }
 
     private static String reason(FunctionYaml function, String side, JsonNode node) {
@@ -113,7 +113,7 @@ public final class DescriptionReader {
         }
         if (!node.isObject() || node.size() != 1 || !node.path("manual").isTextual()) {
             throw new DescriptionException(function.symbol() + ": " + side
-                    + " must be generated or { manual: \"reason\" }: " + side + "=" + node);
+                + " must be generated or { manual: \"reason\" }: " + side + "=" + node);
         }
         return node.get("manual").asText();
     }

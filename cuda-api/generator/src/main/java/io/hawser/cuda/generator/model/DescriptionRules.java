@@ -119,7 +119,7 @@ final class DescriptionRules {
             boolean given = function.params().stream().anyMatch(p -> p.name().equals(wanted.name()));
             if (!given && !function.with().containsKey(wanted.name()) && !wanted.type().equals("CUstream")) {
                 throw bad(function.symbol(), "sameAs needs a value for each parameter of its target",
-                        "parameter=" + wanted.name());
+                    "parameter=" + wanted.name());
             }
         }
     }
@@ -155,7 +155,7 @@ final class DescriptionRules {
         for (int i = 0; i < buffers.size(); i++) {
             if (buffers.get(i).param().bulk() && i != buffers.size() - 1) {
                 throw bad(function.symbol(), "only the last buffer is bulk", "parameter="
-                        + buffers.get(i).param().name());
+                    + buffers.get(i).param().name());
             }
         }
     }

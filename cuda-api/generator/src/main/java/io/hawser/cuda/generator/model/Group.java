@@ -15,7 +15,7 @@ public record Group(String name, List<ApiFunction> functions) {
     /** Part of class names: {@code HostMemory} for {@code host_memory}. */
     public String javaName() {
         return Arrays.stream(name.split("_")).map(word -> Character.toUpperCase(word.charAt(0)) + word.substring(1))
-                .collect(Collectors.joining());
+            .collect(Collectors.joining());
     }
 
     /** Functions that satisfy a condition. */

@@ -24,8 +24,8 @@ import java.util.Map;
  *     interface.
  */
 public record Library(String name, int number, String soname, String javaName, String javaPackage, Library uses,
-        String result, Errors errors, String guestHeader, TypeTable types, List<Group> groups,
-        Map<String, Integer> unsupported, List<ForeignClass> foreignClasses) {
+    String result, Errors errors, String guestHeader, TypeTable types, List<Group> groups,
+    Map<String, Integer> unsupported, List<ForeignClass> foreignClasses) {
 
     /** All functions. */
     public List<ApiFunction> functions() {

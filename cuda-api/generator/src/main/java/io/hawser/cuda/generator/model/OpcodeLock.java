@@ -44,7 +44,7 @@ public final class OpcodeLock {
         now.forEach((number, name) -> {
             if (!locked.containsKey(number)) {
                 throw new DescriptionException(name + ": a new number must be locked: number=" + number + "; run "
-                        + COMMAND);
+                    + COMMAND);
             }
         });
     }
@@ -66,8 +66,8 @@ public final class OpcodeLock {
         locked.forEach((number, name) -> {
             if (!name.equals(now.get(number))) {
                 throw new DescriptionException(name + ": a locked number must not change or vanish: number=" + number
-                        + ", now=" + now.get(number) + "; give the function its number back (a retired one keeps its"
-                        + " entry in the description)");
+                    + ", now=" + now.get(number) + "; give the function its number back (a retired one keeps its"
+                    + " entry in the description)");
             }
         });
     }
@@ -85,7 +85,7 @@ public final class OpcodeLock {
         String other = numbers.put(number, name);
         if (other != null) {
             throw new DescriptionException(name + ": a number must be used once: number=" + number + ", other="
-                    + other);
+                + other);
         }
     }
 }

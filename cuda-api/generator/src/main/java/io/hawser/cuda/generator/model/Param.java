@@ -17,7 +17,7 @@ package io.hawser.cuda.generator.model;
  * @param conversion macro of the guest that converts C's argument to the structure that travels; null for none.
  */
 public record Param(String name, String type, Shape shape, CType value, SizeExpression bytes, int max,
-        boolean nullable, boolean variable, boolean bulk, SizeExpression device, String conversion) {
+    boolean nullable, boolean variable, boolean bulk, SizeExpression device, String conversion) {
 
     /** The form of a parameter on the wire. */
     public enum Shape {

@@ -33,7 +33,7 @@ final class ParamReader {
     private Param inValue() {
         CType type = types.find(yaml.type());
         return type instanceof CType.Handle ? param(Shape.HANDLE, handle(type), null)
-                : param(Shape.NUMBER, plain(type), null);
+            : param(Shape.NUMBER, plain(type), null);
     }
 
     private Param inPointer() {
@@ -52,7 +52,7 @@ final class ParamReader {
             return param(Shape.STRUCT, plain(element), null);
         }
         return element instanceof CType.Handle ? param(Shape.HANDLES, handle(element), bytes)
-                : param(Shape.BYTES, element == null ? null : plain(element), bytes);
+            : param(Shape.BYTES, element == null ? null : plain(element), bytes);
     }
 
     private Param out() {
@@ -81,10 +81,10 @@ final class ParamReader {
             throw bad("a buffer must have max and limit, the abuse that it stops", "max=" + yaml.max());
         }
         String conversion = yaml.descriptor() != null ? "HWS_DESCRIPTOR(" + yaml.descriptor() + ", " + yaml.name() + ")"
-                : yaml.scalar() != null ? "HWS_SCALAR(" + yaml.name() + ", " + yaml.scalar() + ")" : null;
+            : yaml.scalar() != null ? "HWS_SCALAR(" + yaml.name() + ", " + yaml.scalar() + ")" : null;
         return new Param(yaml.name(), yaml.type(), shape, value, bytes, yaml.max() == null ? 0 : yaml.max(),
-                yaml.nullable(), yaml.variable(), yaml.bulk(),
-                yaml.device() == null ? null : SizeExpression.parse(owner, yaml.device()), conversion);
+            yaml.nullable(), yaml.variable(), yaml.bulk(),
+            yaml.device() == null ? null : SizeExpression.parse(owner, yaml.device()), conversion);
     }
 
     private CType handle(CType type) {

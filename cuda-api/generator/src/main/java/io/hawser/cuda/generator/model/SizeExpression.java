@@ -48,7 +48,7 @@ public sealed interface SizeExpression {
             case Constant constant -> constant.value() + suffix;
             case Reference used -> reference.apply(used.name());
             case Operation operation -> prefix + operation.name() + "(" + String.join(", ",
-                    operation.operands().stream().map(o -> o.emit(reference, prefix, suffix)).toList()) + ")";
+                operation.operands().stream().map(o -> o.emit(reference, prefix, suffix)).toList()) + ")";
         };
     }
 
@@ -63,7 +63,7 @@ public sealed interface SizeExpression {
                     case "add" -> Math.addExact(operands.get(0), operands.get(1));
                     case "multiply" -> Math.multiplyExact(operands.get(0), operands.get(1));
                     default -> operands.get(1) == 0 || operands.get(2) == 0 ? 0
-                            : Math.addExact(Math.multiplyExact(operands.get(0), operands.get(1) - 1), operands.get(2));
+                        : Math.addExact(Math.multiplyExact(operands.get(0), operands.get(1) - 1), operands.get(2));
                 };
             }
         };
@@ -112,7 +112,7 @@ public sealed interface SizeExpression {
             }
             int start = at;
             while (at < text.length()
-                    && (Character.isLetterOrDigit(text.charAt(at)) || "_.".indexOf(text.charAt(at)) >= 0)) {
+                && (Character.isLetterOrDigit(text.charAt(at)) || "_.".indexOf(text.charAt(at)) >= 0)) {
                 at++;
             }
             String word = text.substring(start, at);
@@ -150,7 +150,7 @@ public sealed interface SizeExpression {
 
         private DescriptionException bad() {
             return new DescriptionException(owner + ": a size is made of names, numbers, +, *, () and box(pitch, rows,"
-                    + " width): size=" + text + ", at=" + at);
+                + " width): size=" + text + ", at=" + at);
         }
     }
 }

@@ -14,7 +14,7 @@ import java.nio.file.Path;
 public final class Source {
     private static final String RESOURCES = "/io/hawser/cuda/description/";
     private static final ObjectMapper YAML = new ObjectMapper(new YAMLFactory())
-            .enable(DeserializationFeature.FAIL_ON_READING_DUP_TREE_KEY);
+        .enable(DeserializationFeature.FAIL_ON_READING_DUP_TREE_KEY);
 
     private final Path folder;
 

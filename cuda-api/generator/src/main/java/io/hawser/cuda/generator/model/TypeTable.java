@@ -20,15 +20,15 @@ import java.util.regex.Pattern;
 public final class TypeTable {
     private static final Pattern ARRAY = Pattern.compile("(\\w+)\\[(\\d+)]");
     private static final Map<String, Number> NUMBERS = Map.ofEntries(
-            Map.entry("char", Number.I8), Map.entry("signed char", Number.I8), Map.entry("unsigned char", Number.U8),
-            Map.entry("short", Number.I16), Map.entry("unsigned short", Number.U16), Map.entry("int", Number.I32),
-            Map.entry("unsigned int", Number.U32), Map.entry("unsigned", Number.U32), Map.entry("long", Number.I64),
-            Map.entry("unsigned long", Number.U64), Map.entry("long long", Number.I64),
-            Map.entry("unsigned long long", Number.U64), Map.entry("size_t", Number.U64),
-            Map.entry("int8_t", Number.I8), Map.entry("uint8_t", Number.U8), Map.entry("int16_t", Number.I16),
-            Map.entry("uint16_t", Number.U16), Map.entry("int32_t", Number.I32), Map.entry("uint32_t", Number.U32),
-            Map.entry("int64_t", Number.I64), Map.entry("uint64_t", Number.U64), Map.entry("float", Number.F32),
-            Map.entry("double", Number.F64));
+        Map.entry("char", Number.I8), Map.entry("signed char", Number.I8), Map.entry("unsigned char", Number.U8),
+        Map.entry("short", Number.I16), Map.entry("unsigned short", Number.U16), Map.entry("int", Number.I32),
+        Map.entry("unsigned int", Number.U32), Map.entry("unsigned", Number.U32), Map.entry("long", Number.I64),
+        Map.entry("unsigned long", Number.U64), Map.entry("long long", Number.I64),
+        Map.entry("unsigned long long", Number.U64), Map.entry("size_t", Number.U64),
+        Map.entry("int8_t", Number.I8), Map.entry("uint8_t", Number.U8), Map.entry("int16_t", Number.I16),
+        Map.entry("uint16_t", Number.U16), Map.entry("int32_t", Number.I32), Map.entry("uint32_t", Number.U32),
+        Map.entry("int64_t", Number.I64), Map.entry("uint64_t", Number.U64), Map.entry("float", Number.F32),
+        Map.entry("double", Number.F64));
 
     private final Map<String, CType> types = new LinkedHashMap<>();
     private final Map<String, HandleKind> kinds = new LinkedHashMap<>();
@@ -54,9 +54,9 @@ public final class TypeTable {
 
     private void add(TypesYaml file) {
         each(file.kinds()).forEach(k -> kinds.put(k.name(),
-                new HandleKind(k.name(), k.number(), k.doc(), k.special())));
+            new HandleKind(k.name(), k.number(), k.doc(), k.special())));
         each(file.handles()).forEach((name, h) -> put(new Handle(name, h.tag(), h.kind() == null ? null
-                : kind(name, h.kind()))));
+            : kind(name, h.kind()))));
         each(file.scalars()).forEach((name, base) -> {
             put(new Scalar(name, ((Scalar) find(base)).number()));
             scalars.put(name, base);
@@ -77,8 +77,8 @@ public final class TypeTable {
         macros.putAll(each(file.macros()));
         each(file.enums()).forEach((name, e) -> put(new Enumeration(name, e.tag(), e.values())));
         each(file.structs()).forEach((name, s) -> put(s.record()
-                ? requireRecord(structure(name, s.tag(), false, true, s.fields()))
-                : structure(name, s.tag(), s.union() != null, false, s.union() != null ? s.union() : s.fields())));
+            ? requireRecord(structure(name, s.tag(), false, true, s.fields()))
+            : structure(name, s.tag(), s.union() != null, false, s.union() != null ? s.union() : s.fields())));
         aliases.putAll(each(file.aliases()));
     }
 
@@ -102,10 +102,10 @@ public final class TypeTable {
     private static Structure requireRecord(Structure type) {
         int bytes = type.fields().stream().mapToInt(Field::size).sum();
         boolean plain = type.fields().stream().allMatch(f -> f.elements() == 0 && (f.type() instanceof Scalar
-                || f.type() instanceof Enumeration || f.type() instanceof Structure inner && inner.record()));
+            || f.type() instanceof Enumeration || f.type() instanceof Structure inner && inner.record()));
         if (!plain || bytes != type.size()) {
             throw new DescriptionException(type.name() + ": a record has numbers and records without gaps: fieldsBytes="
-                    + bytes + ", bytes=" + type.size());
+                + bytes + ", bytes=" + type.size());
         }
         return type;
     }

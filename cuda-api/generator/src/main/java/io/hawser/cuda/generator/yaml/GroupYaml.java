@@ -37,8 +37,8 @@ public record GroupYaml(String library, String group, String local, List<Functio
      * @param params parameters in C's order.
      */
     public record FunctionYaml(String symbol, Integer opcode, String since, String reply, boolean credited,
-            String gate, JsonNode guest, JsonNode worker, Boolean backend, Boolean context, boolean ptsz, boolean ptds,
-            String sameAs, Map<String, String> with, List<String> wire, List<ParamYaml> params) {
+        String gate, JsonNode guest, JsonNode worker, Boolean backend, Boolean context, boolean ptsz, boolean ptds,
+        String sameAs, Map<String, String> with, List<String> wire, List<ParamYaml> params) {
     }
 
     /**
@@ -60,7 +60,7 @@ public record GroupYaml(String library, String group, String local, List<Functio
      * @param scalar bytes of a number behind a pointer, on host or device.
      */
     public record ParamYaml(String name, String type, String dir, String bytes, String count, boolean string,
-            Integer max, String limit, boolean nullable, boolean variable, boolean bulk, String device,
-            String descriptor, @JsonProperty("scalar") String scalar) {
+        Integer max, String limit, boolean nullable, boolean variable, boolean bulk, String device,
+        String descriptor, @JsonProperty("scalar") String scalar) {
     }
 }

@@ -21,8 +21,8 @@ import java.util.List;
  * @param foreign file of the classes of functions that the worker calls in the machine's own library; null for none.
  */
 public record LibraryYaml(String library, int number, String uses, @JsonProperty(required = true) String soname,
-        String javaName, String javaPackage, String result, Errors errors, String guestHeader, List<String> types,
-        List<String> groups, String unsupported, String foreign) {
+    String javaName, String javaPackage, String result, Errors errors, String guestHeader, List<String> types,
+    List<String> groups, String unsupported, String foreign) {
 
     /**
      * Enumerators of the result type.
@@ -30,6 +30,6 @@ public record LibraryYaml(String library, int number, String uses, @JsonProperty
      * @param lost result after the loss of the session; null for a library whose results are CUresults.
      */
     public record Errors(String invalidValue, String invalidHandle, String outOfMemory, String notSupported,
-            String lost) {
+        String lost) {
     }
 }

@@ -19,8 +19,8 @@ import java.util.Map;
  * @param structs structures and unions.
  */
 public record TypesYaml(Map<String, Handle> handles, List<Kind> kinds, Map<String, String> scalars,
-        Map<String, String> aliases, Map<String, String> callbacks, List<String> opaque, Map<String, String> macros,
-        Results results, Map<String, Enumeration> enums, Map<String, Structure> structs) {
+    Map<String, String> aliases, Map<String, String> callbacks, List<String> opaque, Map<String, String> macros,
+    Results results, Map<String, Enumeration> enums, Map<String, Structure> structs) {
 
     /** An opaque pointer. */
     public record Handle(String tag, String kind) {

@@ -13,17 +13,17 @@
 #include <string.h>
 
 /* memcpy, because a payload's values need not be aligned for the compiler; it compiles to a single store. */
-#define HWS_PUT(payload, offset, type, value)                      \
-    do {                                                           \
-        type hws_value = (type) (value);                           \
-        memcpy((payload) + (offset), &hws_value, sizeof hws_value); \
+#define HWS_PUT(payload, offset, type, value)                                                                          \
+    do {                                                                                                               \
+        type hws_value = (type) (value);                                                                               \
+        memcpy((payload) + (offset), &hws_value, sizeof hws_value);                                                    \
     } while (0)
 
-#define HWS_GET(payload, offset, type)                             \
-    (__extension__({                                               \
-        type hws_value;                                            \
-        memcpy(&hws_value, (payload) + (offset), sizeof hws_value); \
-        hws_value;                                                 \
+#define HWS_GET(payload, offset, type)                                                                                 \
+    (__extension__({                                                                                                   \
+        type hws_value;                                                                                                \
+        memcpy(&hws_value, (payload) + (offset), sizeof hws_value);                                                    \
+        hws_value;                                                                                                     \
     }))
 
 /* Bytes that a buffer occupies after the fixed part; 0 for a NULL. */
@@ -59,7 +59,8 @@ static inline uint64_t hws_size_box(uint64_t pitch, uint64_t rows, uint64_t widt
 
 /* Ends the session: the reply's length contradicts its fields, so the worker is not one of Hawser's. */
 __attribute__((cold)) static inline int hws_bad_reply(const char *function, uint32_t reply_bytes) {
-    return hws_channel_fail(HWS_LOST_STATUS, "the reply to %s has a wrong length: replyBytes=%u", function, reply_bytes);
+    return hws_channel_fail(HWS_LOST_STATUS, "the reply to %s has a wrong length: replyBytes=%u", function,
+                            reply_bytes);
 }
 
 #endif

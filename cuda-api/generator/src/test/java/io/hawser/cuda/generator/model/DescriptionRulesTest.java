@@ -18,21 +18,21 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 class DescriptionRulesTest {
     private static final String FUNCTION = """
-            library: toy
-            group: toy
-            functions:
-              - symbol: toyCall
-                opcode: 0x0001
-                since: 1.0
-                reply: sync
-                params:
-                  - { name: flag, type: char, dir: in }
-                  - { name: count, type: int, dir: in }
-                  - { name: hStream, type: CUstream, dir: in }
-                  - { name: data, type: "const void *", dir: in, bytes: count, max: 64, limit: "sizes a buffer" }
-                  - { name: location, type: "CUmemLocation *", dir: in }
-                  - { name: result, type: "short *", dir: out }
-            """;
+        library: toy
+        group: toy
+        functions:
+          - symbol: toyCall
+            opcode: 0x0001
+            since: 1.0
+            reply: sync
+            params:
+              - { name: flag, type: char, dir: in }
+              - { name: count, type: int, dir: in }
+              - { name: hStream, type: CUstream, dir: in }
+              - { name: data, type: "const void *", dir: in, bytes: count, max: 64, limit: "sizes a buffer" }
+              - { name: location, type: "CUmemLocation *", dir: in }
+              - { name: result, type: "short *", dir: out }
+        """;
 
     @TempDir
     private Path folder;
@@ -42,11 +42,11 @@ class DescriptionRulesTest {
         Files.createDirectory(folder.resolve("toy"));
         Files.writeString(folder.resolve("libraries.yaml"), "libraries: [cuda, toy]");
         Files.writeString(folder.resolve("toy/library.yaml"), """
-                { library: toy, number: 99, uses: cuda, soname: libtoy.so, javaName: Toy, result: CUresult,
-                  guestHeader: toy.h,
-                  errors: { invalidValue: A, invalidHandle: B, outOfMemory: C, notSupported: D },
-                  types: [], groups: [toy], foreign: foreign }
-                """);
+            { library: toy, number: 99, uses: cuda, soname: libtoy.so, javaName: Toy, result: CUresult,
+              guestHeader: toy.h,
+              errors: { invalidValue: A, invalidHandle: B, outOfMemory: C, notSupported: D },
+              types: [], groups: [toy], foreign: foreign }
+            """);
         writeForeign("ToyNative: [toyCall]");
     }
 

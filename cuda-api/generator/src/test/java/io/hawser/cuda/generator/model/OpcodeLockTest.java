@@ -29,7 +29,7 @@ class OpcodeLockTest {
     void shouldRefuseOpcodeThatIsNotLockedAndSayTheCommand() {
         String without = locked.replaceFirst("(?m)^opcode .* cuStreamQuery\n", "");
         DescriptionException e = assertThrows(DescriptionException.class, () -> OpcodeLock.parse(without)
-                .check(library));
+            .check(library));
         assertTrue(e.getMessage().startsWith("cuStreamQuery: "), e.getMessage());
         assertTrue(e.getMessage().endsWith("run " + OpcodeLock.COMMAND), e.getMessage());
         assertEquals(locked, OpcodeLock.parse(without).updated(library));

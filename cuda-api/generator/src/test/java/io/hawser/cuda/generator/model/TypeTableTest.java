@@ -30,7 +30,7 @@ class TypeTableTest {
         Structure copy = (Structure) types.find("CUDA_MEMCPY2D");
         assertEquals(128, copy.size());
         assertEquals(24, copy.fields().stream().filter(f -> f.name().equals("srcHost")).findFirst().orElseThrow()
-                .offset());
+            .offset());
         Structure config = (Structure) types.find("CUlaunchConfig");
         assertEquals(56, config.size());
     }

@@ -9,7 +9,7 @@ import java.util.Map;
 /** One expansion of a function's body into generated code: the function's names and their registers or places. */
 final class Activation {
     /** Where a parameter lives: in a register, or in memory from a base (an offset into local memory). */
-    record Place(VReg scalar, Src base) { }
+    record Place(VReg scalar, Src base) {}
 
     final FunctionRef function;
     final Activation caller;

@@ -73,7 +73,7 @@ record Address(Src base, long offset) {
                 g.frame(f.offset() + offset);
                 return 0;
             }
-            default -> { }
+            default -> {}
         }
         if (type() == PtxType.U64) {
             pushLong(g);

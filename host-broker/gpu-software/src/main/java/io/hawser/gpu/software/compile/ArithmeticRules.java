@@ -9,7 +9,7 @@ import java.util.Map;
 
 /** Lowers arithmetic instructions of {@link Alu}, with flushing, saturation and the packed forms around them. */
 final class ArithmeticRules {
-    private record Lane(PtxType type, boolean signed) { }
+    private record Lane(PtxType type, boolean signed) {}
 
     private static final Map<PtxType, Lane> PACKED = Map.of(PtxType.F16X2, new Lane(PtxType.F16, false),
         PtxType.BF16X2, new Lane(PtxType.BF16, false), PtxType.U16X2, new Lane(PtxType.U16, false),
@@ -66,7 +66,7 @@ final class ArithmeticRules {
     }
 
     private static void scalar(Lowering l, Statement.Instruction i, Alu alu, boolean flush, boolean saturate,
-                               boolean relu) throws PtxException {
+        boolean relu) throws PtxException {
         List<Src> args = new ArrayList<>();
         Ins ins = l.ins(i);
         for (int k = 0; k < alu.args().size(); k++) {
@@ -99,7 +99,7 @@ final class ArithmeticRules {
             case F32 -> g.call("FloatMath", "flush", "FF");
             case F16 -> g.call("HalfMath", "flushF16", "II");
             case BF16 -> g.call("HalfMath", "flushBf16", "II");
-            default -> { }
+            default -> {}
         }
     }
 
@@ -124,7 +124,7 @@ final class ArithmeticRules {
     }
 
     private static void packed(Lowering l, Statement.Instruction i, Alu alu, Lane lane, boolean flush,
-                               boolean saturate, boolean relu) throws PtxException {
+        boolean saturate, boolean relu) throws PtxException {
         List<Src> args = new ArrayList<>();
         Ins ins = l.ins(i);
         for (int k = 0; k < alu.args().size(); k++) {

@@ -121,7 +121,7 @@ final class AtomicRules {
     }
 
     private static void emit(Gen g, MemoryRules.Space space, String name, Address address, List<Src> values, PtxType as,
-                             int last, VReg target) {
+        int last, VReg target) {
         StringBuilder signature = new StringBuilder().append(as.jvm());
         if (space == MemoryRules.Space.SHARED) {
             g.shared();

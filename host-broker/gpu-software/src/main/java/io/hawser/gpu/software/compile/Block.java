@@ -8,25 +8,25 @@ final class Block {
     /** How a block ends. */
     sealed interface Term {
         /** Always goes to the same block. */
-        record Jump(Block to) implements Term { }
+        record Jump(Block to) implements Term {}
 
         /** Goes to {@code yes} if the predicate holds (if it does not hold, when negated), else to {@code no}. */
-        record Branch(VReg predicate, boolean negated, Block yes, Block no) implements Term { }
+        record Branch(VReg predicate, boolean negated, Block yes, Block no) implements Term {}
 
         /** brx.idx. */
-        record Switch(Src index, List<Block> targets) implements Term { }
+        record Switch(Src index, List<Block> targets) implements Term {}
 
         /** Waits, then continues with the next block. */
-        record Suspend(Ins op, Block next) implements Term { }
+        record Suspend(Ins op, Block next) implements Term {}
 
         /** Ends a kernel's thread. */
-        record Exit() implements Term { }
+        record Exit() implements Term {}
 
         /** Returns from a function with the result, or with null. */
-        record Return(Src result) implements Term { }
+        record Return(Src result) implements Term {}
 
         /** Unreachable: the last instruction throws. */
-        record Never() implements Term { }
+        record Never() implements Term {}
     }
 
     final int id;

@@ -24,7 +24,7 @@ final class CompareRules {
     private static final Map<String, String> UNSIGNED = Map.of("lo", "lt", "ls", "le", "hi", "gt", "hs", "ge");
 
     /** The parsed modifiers. */
-    private record Shape(String comparison, String combine, boolean flush, PtxType type, PtxType result) { }
+    private record Shape(String comparison, String combine, boolean flush, PtxType type, PtxType result) {}
 
     private CompareRules() {
     }
@@ -272,7 +272,7 @@ final class CompareRules {
     }
 
     private static void choose(Lowering l, Statement.Instruction i, PtxType type, VReg target, Src a, Src b, Ins ins,
-                               Chooser chooser) {
+        Chooser chooser) {
         ins.use(a, type).use(b, type).def(target, type);
         l.add(i, ins.emits(g -> {
             // With a float register as target, an untyped selection is made as float.

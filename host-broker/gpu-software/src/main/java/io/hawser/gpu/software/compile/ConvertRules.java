@@ -13,7 +13,7 @@ final class ConvertRules {
 
     /** The parsed modifiers. */
     private record Shape(PtxType to, PtxType from, int mode, boolean whole, boolean flush, boolean saturate,
-                         boolean relu) { }
+        boolean relu) {}
 
     private ConvertRules() {
     }

@@ -71,7 +71,7 @@ final class Facts {
                 shared.add(local.variable());
             case Operand.Address address -> operand(address.base());
             case Operand.Vector vector -> vector.elements().forEach(this::operand);
-            default -> { }
+            default -> {}
         }
     }
 }

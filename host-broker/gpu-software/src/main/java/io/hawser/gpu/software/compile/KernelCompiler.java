@@ -22,7 +22,7 @@ final class KernelCompiler {
     private static final MethodTypeDesc RUN = MethodTypeDesc.of(ConstantDescs.CD_void, Gen.SLOT, ConstantDescs.CD_int,
         ConstantDescs.CD_int);
 
-    private record Callee(String method, Code code) { }
+    private record Callee(String method, Code code) {}
 
     private final LinkContext link;
     private final Map<FunctionRef, Callee> callees = new HashMap<>();
@@ -34,7 +34,7 @@ final class KernelCompiler {
     }
 
     /** The class file, a thread's saved values and local memory, and the bound from {@link Steps#most}. */
-    record Result(byte[] classFile, int savedInts, int savedLongs, int localBytes, int steps) { }
+    record Result(byte[] classFile, int savedInts, int savedLongs, int localBytes, int steps) {}
 
     // Without recursion each function is on the call stack at most once.
     private int localBytes(Code kernel) {
@@ -62,13 +62,13 @@ final class KernelCompiler {
                     b -> b.aload(0).invokespecial(SUPER, ConstantDescs.INIT_NAME, ConstantDescs.MTD_void).return_());
                 cb.withMethodBody("run", RUN, ClassFile.ACC_PUBLIC, b -> loop(b, regions));
                 for (Regions.Region region : regions.all) {
-                    cb.withMethodBody("region" + region.number, REGION, ClassFile.ACC_STATIC, b ->
-                        new MethodEmitter(new Gen(b, with, code), liveness, slots).region(regions, region));
+                    cb.withMethodBody("region" + region.number, REGION, ClassFile.ACC_STATIC,
+                        b -> new MethodEmitter(new Gen(b, with, code), liveness, slots).region(regions, region));
                 }
                 for (int i = 0; i < queue.size(); i++) {
                     Callee callee = callees.get(queue.get(i));
-                    cb.withMethodBody(callee.method(), type(callee.code()), ClassFile.ACC_STATIC, b ->
-                        new MethodEmitter(new Gen(b, with, callee.code()), new Liveness(callee.code()), null)
+                    cb.withMethodBody(callee.method(), type(callee.code()), ClassFile.ACC_STATIC,
+                        b -> new MethodEmitter(new Gen(b, with, callee.code()), new Liveness(callee.code()), null)
                             .function());
                 }
             });

@@ -114,7 +114,7 @@ final class Lowering {
                 case PARAM -> at.params.put(variable, variable.array()
                     ? new Activation.Place(null, new Src.Frame(code.allocate(variable)))
                     : new Activation.Place(code.register(variable.name(), variable.type()), null));
-                case SHARED -> { }
+                case SHARED -> {}
                 default -> throw PtxException.unsupported(function.line(), "a function's own ." + variable.space()
                     .name().toLowerCase(java.util.Locale.ROOT) + " variable");
             }
@@ -350,11 +350,11 @@ final class Lowering {
     /** Address of a function's own variable or parameter in its state space. */
     Src variable(Variable variable, long offset) throws PtxException {
         switch (variable.space()) {
-            case SHARED:
+            case SHARED :
                 return new Src.Shared(at.function.scope(), variable, offset);
-            case LOCAL:
+            case LOCAL :
                 return new Src.Frame(at.locals.get(variable) + offset);
-            default:
+            default :
                 break;
         }
         Activation.Place place = at.params.get(variable);

@@ -21,7 +21,7 @@ final class MemoryRules {
     private static final Set<String> ORDERED = Set.of("volatile", "relaxed", "acquire", "release");
 
     /** The parsed modifiers. */
-    record Shape(Space space, PtxType type, int vector, boolean ordered, boolean hint) { }
+    record Shape(Space space, PtxType type, int vector, boolean ordered, boolean hint) {}
 
     private MemoryRules() {
     }
@@ -252,7 +252,7 @@ final class MemoryRules {
      * Handles a parameter named directly: checks a kernel's; a call's scalar parameter is a register. True if handled.
      */
     private static boolean parameter(Lowering l, Statement.Instruction i, Shape shape, Variable variable,
-                                     List<Operand> to) throws PtxException {
+        List<Operand> to) throws PtxException {
         Activation.Place place = l.at.params.get(variable);
         long offset = offset(i.operands().get(1));
         checkParameter(l, shape, variable, offset);

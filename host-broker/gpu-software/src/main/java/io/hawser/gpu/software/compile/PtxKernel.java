@@ -18,7 +18,7 @@ public final class PtxKernel {
      * @param offset bytes from the start.
      * @param bytes  size.
      */
-    public record Param(int offset, int bytes) { }
+    public record Param(int offset, int bytes) {}
 
     // A guest chooses the name; refusals carry it into logs and to the guest's standard error.
     private static final int MAX_NAME = 400;
@@ -190,7 +190,7 @@ public final class PtxKernel {
     public boolean endsWithin(long threads, long mostSteps) {
         KernelPlan known = plan;
         return known != null && steps != Steps.UNKNOWN && threads <= mostSteps / steps
-            // Clearing local memory costs about one step a word.
+        // Clearing local memory costs about one step a word.
             && threads <= mostSteps / (1 + known.localBytes() / Integer.BYTES);
     }
 

@@ -13,7 +13,7 @@ package io.hawser.gpu.software.compile;
  * @param initialised whether the image has initial bytes for it; otherwise it starts as zeros.
  */
 public record PtxVariable(String name, Space space, long bytes, int alignment, boolean external, boolean exported,
-                          boolean managed, boolean initialised) {
+    boolean managed, boolean initialised) {
     /** The state spaces that hold variables of a whole module. */
     public enum Space { GLOBAL, CONST }
 

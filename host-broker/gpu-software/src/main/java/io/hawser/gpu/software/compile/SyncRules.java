@@ -39,8 +39,8 @@ final class SyncRules {
         rules.put("membar", SyncRules::fence);
         rules.put("fence", SyncRules::fence);
         rules.put("nanosleep", SyncRules::nanosleep);
-        rules.put("pmevent", (l, i) -> { });
-        rules.put("griddepcontrol", (l, i) -> { });
+        rules.put("pmevent", (l, i) -> {});
+        rules.put("griddepcontrol", (l, i) -> {});
     }
 
     private static void bar(Lowering l, Statement.Instruction i) throws PtxException {
@@ -80,7 +80,7 @@ final class SyncRules {
     }
 
     private static void barrier(Lowering l, Statement.Instruction i, int first, Src predicate, String reduction,
-                                PtxType type) throws PtxException {
+        PtxType type) throws PtxException {
         Src barrier = l.source(i.operands().get(first), PtxType.U32);
         boolean counted = i.operands().size() - first - (reduction == null ? 0 : 1) == 2;
         Src count = counted ? l.source(i.operands().get(first + 1), PtxType.U32) : Src.of(0);
@@ -119,13 +119,13 @@ final class SyncRules {
 
     /** A warp operation: 32-bit arguments, a 32-bit result and a predicate. Result and predicate may be null. */
     private static void warp(Lowering l, Statement.Instruction i, Op code, Operand mask, List<Src> args, VReg result,
-                             VReg predicate) throws PtxException {
+        VReg predicate) throws PtxException {
         Src members = mask == null ? Src.of(-1) : l.source(mask, PtxType.U32);
         warp(l, i, code, members, args, PtxType.U32, result, predicate);
     }
 
     private static void warp(Lowering l, Statement.Instruction i, Op code, Src members, List<Src> args, PtxType argType,
-                             VReg result, VReg predicate) {
+        VReg result, VReg predicate) {
         Block after = l.guarded(i.guard());
         Ins op = new Ins(i.line()).use(members, PtxType.U32);
         for (Src arg : args) {

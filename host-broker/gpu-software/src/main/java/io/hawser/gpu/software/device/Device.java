@@ -33,7 +33,7 @@ final class Device implements AutoCloseable {
     private final long memoryOfEach;
     private final long[] used; // by device, if there are several; guarded by freed
     private final Map<Long, Integer> deviceOf = new HashMap<>(); // by allocation; guarded by freed
-    private volatile Consumer<byte[]> sink = text -> { };
+    private volatile Consumer<byte[]> sink = text -> {};
     private final AtomicLong heapBytes = new AtomicLong();
     private final Object freed = new Object();
     private int pendingFrees;
@@ -223,7 +223,7 @@ final class Device implements AutoCloseable {
     }
 
     private LoadedModule module(Library library) throws ImageException, PtxException,
-            LoadedModule.NoMemoryException {
+        LoadedModule.NoMemoryException {
         Long known = library.instances.get(current);
         if (known == null) {
             LoadedModule module = LoadedModule.load(MemorySegment.ofArray(library.image), memory);

@@ -30,7 +30,7 @@ final class GraphExec {
     }
 
     /** A difference between two plans: a CUgraphExecUpdateResult and a node of the new plan. */
-    record Difference(int result, long node) { }
+    record Difference(int result, long node) {}
 
     /** The reason that another plan's parameters cannot replace this plan's; null when they can. */
     static Difference difference(GraphPlan mine, GraphPlan other) {
@@ -61,7 +61,7 @@ final class GraphExec {
     static boolean sameKind(GraphNode mine, GraphNode other) {
         return !(mine instanceof GraphNode.Copy own && other instanceof GraphNode.Copy theirs)
             || own.source().isHost() == theirs.source().isHost()
-            && own.destination().isHost() == theirs.destination().isHost();
+                && own.destination().isHost() == theirs.destination().isHost();
     }
 
     /** Replaces this plan's parameters with those of a plan without a {@link #difference}. */

@@ -28,7 +28,7 @@ final class Graphs implements GraphBackend {
     private final Device device;
     private final Launcher launcher;
     private final GraphBodies bodies;
-    private LongConsumer hostFunction = id -> { };
+    private LongConsumer hostFunction = id -> {};
 
     Graphs(Device device, Launcher launcher) {
         this.device = device;

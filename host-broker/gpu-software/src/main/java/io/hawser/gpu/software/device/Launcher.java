@@ -35,7 +35,7 @@ final class Launcher {
      * @param params copied by {@link #body}.
      */
     record Request(KernelFunction function, int[] grid, int[] block, int sharedBytes, int flags, MemorySegment params,
-                   MemorySegment attributes) {
+        MemorySegment attributes) {
         private long threads() {
             return (long) block[0] * block[1] * block[2];
         }
@@ -130,8 +130,8 @@ final class Launcher {
             });
         }
         boolean helped = !isSmall(request);
-        return () -> run(context, kernel, () ->
-            device.scheduler.runGrid(kernel, launch, grid[0], grid[1], grid[2], helped));
+        return () -> run(context, kernel,
+            () -> device.scheduler.runGrid(kernel, launch, grid[0], grid[1], grid[2], helped));
     }
 
     private static boolean isSmall(Request request) {
@@ -181,7 +181,7 @@ final class Launcher {
                     return -1;
                 }
                 // The other attributes are hints, or permissions to start early that the device may ignore.
-                default -> { }
+                default -> {}
             }
         }
         return result;

@@ -50,7 +50,7 @@ final class LoadedModule {
 
     /** Loads an image: unpacks, parses, links and places it. */
     static LoadedModule load(MemorySegment bytes, DeviceMemory memory)
-            throws ImageException, PtxException, NoMemoryException {
+        throws ImageException, PtxException, NoMemoryException {
         List<PtxModule> modules = new ArrayList<>();
         for (String text : DeviceImage.ptx(bytes, Properties.COMPUTE_CAPABILITY)) {
             modules.add(PtxModule.compile(text));

@@ -43,7 +43,7 @@ final class Properties {
      * @param mapsMemory whether virtual memory management is available.
      */
     static void describe(MemorySegment info, int ordinal, long totalBytes, int processors, boolean mapsHost,
-            boolean mapsMemory) {
+        boolean mapsMemory) {
         info.asSlice(0, HwsDeviceInfo.BYTES).fill((byte) 0);
         info.setString(HwsDeviceInfo.NAME_OFFSET, NAME);
         UUID uuid = uuid(ordinal);

@@ -18,10 +18,10 @@ final class SoftwareArrays implements ArrayBackend {
     private final Device device;
 
     /** A mipmapped array: the handles of its levels, the largest first. */
-    private record Mipmap(List<Long> levels) { }
+    private record Mipmap(List<Long> levels) {}
 
     /** One side of a copy: its memory and the pitches in it. */
-    private record Side(MemorySegment memory, long pitch, long slicePitch) { }
+    private record Side(MemorySegment memory, long pitch, long slicePitch) {}
 
     SoftwareArrays(Device device) {
         this.device = device;

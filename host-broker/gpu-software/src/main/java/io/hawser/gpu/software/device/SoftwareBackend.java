@@ -201,8 +201,8 @@ public final class SoftwareBackend implements GpuBackend {
 
     @Override
     public int launch(long handle, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
-                      int sharedBytes, long streamHandle, int flags, MemorySegment packedParams,
-                      MemorySegment attributes) {
+        int sharedBytes, long streamHandle, int flags, MemorySegment packedParams,
+        MemorySegment attributes) {
         Stream stream = device.stream(streamHandle);
         int check = device.check(stream);
         if (check != CUDA_SUCCESS) {

@@ -114,7 +114,7 @@ final class SoftwareDriver implements CudaDriver {
         if (context == null || event == null) {
             return context == null ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
         }
-        event.record(context.issueAfterAll(() -> { }), context);
+        event.record(context.issueAfterAll(() -> {}), context);
         return context.error();
     }
 
@@ -189,7 +189,7 @@ final class SoftwareDriver implements CudaDriver {
 
     @Override
     public int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(MemorySegment blocks, long handle, int blockSize,
-                                                                    long dynamicSharedBytes, int flags) {
+        long dynamicSharedBytes, int flags) {
         KernelFunction function = device.function(handle);
         if (function == null) {
             return CUDA_ERROR_INVALID_HANDLE;
@@ -236,7 +236,7 @@ final class SoftwareDriver implements CudaDriver {
 
     @Override
     public int cuMemAllocPitch_v2(MemorySegment pointer, MemorySegment pitch, long width, long height,
-                                  int elementBytes) {
+        int elementBytes) {
         if (width <= 0 || height <= 0 || width > Long.MAX_VALUE - PITCH_BYTES
             || elementBytes != 4 && elementBytes != 8 && elementBytes != 16) {
             return CUDA_ERROR_INVALID_VALUE;

@@ -15,7 +15,7 @@ final class Work {
         void run();
     }
 
-    private static final Body NOTHING = () -> { };
+    private static final Body NOTHING = () -> {};
     private static final AtomicIntegerFieldUpdater<Work> WAITS_FOR =
         AtomicIntegerFieldUpdater.newUpdater(Work.class, "waitsFor");
 

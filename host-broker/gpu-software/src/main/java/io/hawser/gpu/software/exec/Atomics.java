@@ -11,8 +11,25 @@ import java.lang.invoke.VarHandle;
 public final class Atomics {
     /** Operations; the translator finds them by "op.type". */
     public enum Op {
-        ADD_I, AND, OR, XOR, EXCH, INC_U32, DEC_U32, MIN_S, MIN_U, MAX_S, MAX_U, ADD_F32, ADD_F64, ADD_F16X2,
-        ADD_BF16X2, MIN_F16X2, MAX_F16X2, MIN_BF16X2, MAX_BF16X2;
+        ADD_I,
+        AND,
+        OR,
+        XOR,
+        EXCH,
+        INC_U32,
+        DEC_U32,
+        MIN_S,
+        MIN_U,
+        MAX_S,
+        MAX_U,
+        ADD_F32,
+        ADD_F64,
+        ADD_F16X2,
+        ADD_BF16X2,
+        MIN_F16X2,
+        MAX_F16X2,
+        MIN_BF16X2,
+        MAX_BF16X2;
 
         static final Op[] ALL = values();
     }
@@ -75,11 +92,11 @@ public final class Atomics {
     public static int global32(Globals g, long address, int b, int op) {
         long at = Mem.check(g, address, 2);
         switch (Op.ALL[op]) {
-            case ADD_I:
+            case ADD_I :
                 return (int) INT.getAndAdd(Mem.ALL, at, b);
-            case EXCH:
+            case EXCH :
                 return (int) INT.getAndSet(Mem.ALL, at, b);
-            default:
+            default :
                 break;
         }
         while (true) {
@@ -95,11 +112,11 @@ public final class Atomics {
     public static long global64(Globals g, long address, long b, int op) {
         long at = Mem.check(g, address, 3);
         switch (Op.ALL[op]) {
-            case ADD_I:
+            case ADD_I :
                 return (long) LONG.getAndAdd(Mem.ALL, at, b);
-            case EXCH:
+            case EXCH :
                 return (long) LONG.getAndSet(Mem.ALL, at, b);
-            default:
+            default :
                 break;
         }
         while (true) {

@@ -57,7 +57,7 @@ public final class Builtins {
     }
 
     static void assertfail(Globals g, CtaSlot c, int t, long message, long file, int line, long function,
-                           long charBytes) {
+        long charBytes) {
         // Prints the same line as CUDA. The context then fails.
         String text = text(g, c, t, file) + ":" + line + ": " + text(g, c, t, function) + ": block: [" + c.ctaX + ","
             + c.ctaY + "," + c.ctaZ + "], thread: [" + c.tidX[t] + "," + c.tidY[t] + "," + c.tidZ[t]

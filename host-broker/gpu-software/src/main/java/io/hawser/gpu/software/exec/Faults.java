@@ -23,12 +23,12 @@ final class Faults {
     static DeviceFault window(long offset) {
         return new DeviceFault(DeviceFault.ILLEGAL_ADDRESS,
             "access must lie inside the shared, local or parameter memory: offset=0x" + Long.toHexString(offset)
-            + line());
+                + line());
     }
 
     static DeviceFault misaligned(int offset, int bytes) {
         return new DeviceFault(DeviceFault.MISALIGNED_ADDRESS,
             "access to shared or local memory must be aligned to its size: offset=0x" + Integer.toHexString(offset)
-            + " bytes=" + bytes + line());
+                + " bytes=" + bytes + line());
     }
 }

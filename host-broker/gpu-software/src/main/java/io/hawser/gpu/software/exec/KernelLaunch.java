@@ -38,7 +38,7 @@ public final class KernelLaunch {
      * @param output receives the bytes of each printf() as one array; any thread that runs a CTA calls it.
      */
     public KernelLaunch(int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, int dynamicSharedBytes,
-                        MemorySegment packedParams, Consumer<byte[]> output) {
+        MemorySegment packedParams, Consumer<byte[]> output) {
         if (gridX < 1 || gridY < 1 || gridZ < 1 || blockX < 1 || blockY < 1 || blockZ < 1
             || (long) blockX * blockY > 1024 || (long) blockX * blockY * blockZ > 1024 || dynamicSharedBytes < 0) {
             throw new IllegalArgumentException("grid and block must be positive, a block at most 1024 threads: grid="

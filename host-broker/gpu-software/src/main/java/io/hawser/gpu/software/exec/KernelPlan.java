@@ -13,4 +13,4 @@ package io.hawser.gpu.software.exec;
  * @param warpOps     whether the kernel has warp operations: its threads then run warp by warp.
  */
 public record KernelPlan(String name, KernelCode code, int savedInts, int savedLongs, int sharedBytes, int localBytes,
-                         boolean recursive, boolean warpOps) { }
+    boolean recursive, boolean warpOps) {}

@@ -129,7 +129,7 @@ final class WarpOps {
 
     private static void apply(CtaSlot c, int from, int members, Op op) {
         switch (op) {
-            case SYNCWARP -> { }
+            case SYNCWARP -> {}
             case VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT -> vote(c, from, members, op);
             case MATCH_ANY, MATCH_ALL -> match(c, from, members, op);
             case ELECT -> {

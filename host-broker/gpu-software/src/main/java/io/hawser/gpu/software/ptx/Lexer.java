@@ -29,7 +29,7 @@ final class Lexer {
     }
 
     /** The tokens of a text; the last is EOF. */
-    record Tokens(byte[] kinds, String[] words, int[] lines, int count) { }
+    record Tokens(byte[] kinds, String[] words, int[] lines, int count) {}
 
     Tokens run() throws PtxException {
         while (skipBlank()) {

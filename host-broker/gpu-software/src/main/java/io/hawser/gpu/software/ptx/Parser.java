@@ -277,7 +277,7 @@ public final class Parser {
                 case "maxntid" -> function.maxBlock = dimensions();
                 case "reqntid" -> function.requiredBlock = dimensions();
                 case "minnctapersm", "maxnctapersm", "maxnreg" -> in.integer();
-                case "noreturn", "abi_preserve_control", "explicitcluster" -> { }
+                case "noreturn", "abi_preserve_control", "explicitcluster" -> {}
                 case "abi_preserve" -> in.integer();
                 case "pragma" -> in.skipStatement();
                 case "maxclusterrank" -> in.integer();

@@ -5,12 +5,29 @@ import java.util.Map;
 
 /** The fundamental types of PTX, each with the JVM type that carries its values. */
 public enum PtxType {
-    PRED(1, 'I', false), B8(8, 'I', false), U8(8, 'I', false), S8(8, 'I', true),
-    B16(16, 'I', false), U16(16, 'I', false), S16(16, 'I', true), F16(16, 'I', false), BF16(16, 'I', false),
-    B32(32, 'I', false), U32(32, 'I', false), S32(32, 'I', true), F32(32, 'F', false),
-    F16X2(32, 'I', false), BF16X2(32, 'I', false), U16X2(32, 'I', false), S16X2(32, 'I', false),
+    PRED(1, 'I', false),
+    B8(8, 'I', false),
+    U8(8, 'I', false),
+    S8(8, 'I', true),
+    B16(16, 'I', false),
+    U16(16, 'I', false),
+    S16(16, 'I', true),
+    F16(16, 'I', false),
+    BF16(16, 'I', false),
+    B32(32, 'I', false),
+    U32(32, 'I', false),
+    S32(32, 'I', true),
+    F32(32, 'F', false),
+    F16X2(32, 'I', false),
+    BF16X2(32, 'I', false),
+    U16X2(32, 'I', false),
+    S16X2(32, 'I', false),
     TF32(32, 'I', false),
-    B64(64, 'J', false), U64(64, 'J', false), S64(64, 'J', true), F64(64, 'D', false), F32X2(64, 'J', false),
+    B64(64, 'J', false),
+    U64(64, 'J', false),
+    S64(64, 'J', true),
+    F64(64, 'D', false),
+    F32X2(64, 'J', false),
     B128(128, 'J', false);
 
     private static final Map<String, PtxType> BY_NAME = new HashMap<>();

@@ -8,7 +8,7 @@ import java.util.Map;
 /** The names of one braced block of a function. */
 final class Scope {
     // .reg .b32 %r<N>: a register is created at its first use, so that a large N costs nothing.
-    private record Family(PtxType type, long count, Map<String, Reg> members) { }
+    private record Family(PtxType type, long count, Map<String, Reg> members) {}
 
     final Scope outer;
     final Map<String, Label> labels = new HashMap<>();

@@ -5,7 +5,7 @@ import java.util.List;
 /** An element of a function's body. */
 public sealed interface Statement {
     /** The place of a label. */
-    record Mark(Label label) implements Statement { }
+    record Mark(Label label) implements Statement {}
 
     /**
      * An instruction.
@@ -34,12 +34,12 @@ public sealed interface Statement {
      * @param prototype shape of an indirect call's target, else null.
      */
     record Call(int line, Operand.Register guard, List<Operand> returns, Operand target, List<Operand> arguments,
-                Prototype prototype) implements Statement { }
+        Prototype prototype) implements Statement {}
 
     /**
      * {@code brx.idx}: jumps to one of the targets.
      */
-    record IndexedBranch(int line, Operand.Register guard, Operand index, List<Label> targets) implements Statement { }
+    record IndexedBranch(int line, Operand.Register guard, Operand index, List<Label> targets) implements Statement {}
 
     /** The shape of a function: the sizes of its results and parameters. */
     record Prototype(List<Variable> returns, List<Variable> params) {

@@ -22,7 +22,7 @@ public final class Variable {
      * @param symbol  name of a variable or function.
      * @param addend  added to its address.
      */
-    public record Relocation(int offset, int bytes, int shift, String symbol, long addend) { }
+    public record Relocation(int offset, int bytes, int shift, String symbol, long addend) {}
 
     private final String name;
     private final Space space;

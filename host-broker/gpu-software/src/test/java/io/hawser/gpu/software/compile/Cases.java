@@ -11,7 +11,7 @@ import java.util.List;
  * memory, so that the compiler cannot fold them. Kinds of registers: h b16, r b32, l b64, f f32, d f64, p pred.
  */
 final class Cases {
-    private record Case(String text, String kinds, long expected, long[] operands) { }
+    private record Case(String text, String kinds, long expected, long[] operands) {}
 
     private final List<Case> cases = new ArrayList<>();
 

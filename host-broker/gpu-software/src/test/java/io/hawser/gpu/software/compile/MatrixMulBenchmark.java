@@ -56,7 +56,7 @@ final class MatrixMulBenchmark {
             PtxKernel kernel = image.kernels().get("matrixMul" + tile);
             for (int r = 0; r < repetitions; r++) {
                 KernelLaunch launch = new KernelLaunch(n / tile, n / tile, 1, tile, tile, 1, 0,
-                    Device.pack(kernel, c, c + bytes, c + 2 * bytes, n), text -> { });
+                    Device.pack(kernel, c, c + bytes, c + 2 * bytes, n), text -> {});
                 time(kernel, launch, memory, n, tile, hostThreads);
             }
             check(memory.slice(c, bytes), inputs, n);
@@ -64,7 +64,7 @@ final class MatrixMulBenchmark {
     }
 
     private static void time(PtxKernel kernel, KernelLaunch launch, GlobalMemory memory, int n, int tile,
-                             int hostThreads)
+        int hostThreads)
         throws InterruptedException {
         int side = n / tile;
         AtomicInteger next = new AtomicInteger();

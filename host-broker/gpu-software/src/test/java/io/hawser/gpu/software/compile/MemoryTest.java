@@ -28,7 +28,7 @@ class MemoryTest {
             long w = d.allocate(24);
             PtxKernel kernel = d.image.kernels().get("atomics");
             KernelLaunch launch = new KernelLaunch(16, 1, 1, 64, 1, 1, 0, Device.pack(kernel, i, u, f, dd, w),
-                bytes -> { });
+                bytes -> {});
             List<Thread> threads = new ArrayList<>();
             for (int part = 0; part < 2; part++) {
                 int first = part;
@@ -135,7 +135,7 @@ class MemoryTest {
         try (Device d = new Device(Device.resource("kernels-" + build + ".ptx"))) {
             PtxKernel kernel = d.image.kernels().get("gridSync");
             long a = d.allocate(1024);
-            KernelLaunch launch = new KernelLaunch(4, 1, 1, 64, 1, 1, 0, Device.pack(kernel, a, 3), bytes -> { })
+            KernelLaunch launch = new KernelLaunch(4, 1, 1, 64, 1, 1, 0, Device.pack(kernel, a, 3), bytes -> {})
                 .gridWorkspace(d.allocate(512));
             CtaSlot[] slots = new CtaSlot[4];
             for (int x = 0; x < 4; x++) {

@@ -94,7 +94,7 @@ final class IssueBenchmark {
 
         burst("event record", 20_000, stream, () -> backend.driver().cuEventRecordWithFlags(event, stream, 0));
         burst("wait for an event", 20_000, stream, () -> backend.driver().cuStreamWaitEvent(stream, event, 0));
-        burst("report of an idle stream", 20_000, stream, () -> backend.whenStreamReached(context, stream, s -> { }));
+        burst("report of an idle stream", 20_000, stream, () -> backend.whenStreamReached(context, stream, s -> {}));
         burst("memset, 64 bytes", 20_000, stream, () -> backend.driver().cuMemsetD32Async(data, 1, 16, stream));
         burst("copy to the device, 64 bytes", 20_000, stream, () -> backend.copyHtoD(data, small, stream));
         roundTrip("copy to the device and report, 64 bytes", 20_000, stream,

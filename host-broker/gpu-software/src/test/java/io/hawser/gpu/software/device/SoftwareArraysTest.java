@@ -118,7 +118,7 @@ class SoftwareArraysTest {
     }
 
     private int copy(long array, long x, long y, long z, long memory, long pitch, long height, long width, long rows,
-            long slices) {
+        long slices) {
         MemorySegment copy = arena.allocate(CUDA_MEMCPY3D.BYTES, 8);
         copy.set(ValueLayout.JAVA_INT, CUDA_MEMCPY3D.DST_MEMORY_TYPE_OFFSET, CUmemorytype.CU_MEMORYTYPE_ARRAY);
         copy.set(ValueLayout.JAVA_LONG, CUDA_MEMCPY3D.DST_ARRAY_OFFSET, array);

@@ -35,7 +35,7 @@ class WorkTest {
                 assertEquals(0, gpu.hostFunction(stream, begun::countDown));
                 begun.await();
                 assertEquals(0, gpu.whenStreamReached(context, stream, result -> reported.add("first")));
-                assertEquals(0, gpu.hostFunction(stream, () -> { }));
+                assertEquals(0, gpu.hostFunction(stream, () -> {}));
                 assertEquals(0, gpu.whenStreamReached(context, stream, result -> reported.add("second")));
                 assertEquals(0, gpu.driver().cuEventRecordWithFlags(event, stream, 0));
                 assertEquals(0, gpu.whenEventReached(event, result -> reported.add("event")));

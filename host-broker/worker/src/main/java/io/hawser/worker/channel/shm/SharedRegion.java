@@ -38,7 +38,7 @@ public final class SharedRegion implements AutoCloseable {
      * @param kind KIND_PROCESS or KIND_MACHINE.
      * @param mapAddress address at which the guest claims to have mapped the region; 0 for unknown.
      */
-    public record Place(long regionBytes, int slotCount, int slot, int kind, long mapAddress) { }
+    public record Place(long regionBytes, int slotCount, int slot, int kind, long mapAddress) {}
 
     /**
      * Maps a region, at the guest's address if that address is free in this process.

@@ -56,7 +56,7 @@ public final class ShmLink implements Link {
     private boolean leaving;
     private boolean closed;
 
-    private record Timer(long atNs, Runnable task) { }
+    private record Timer(long atNs, Runnable task) {}
 
     /**
      * Starts the session thread.
