@@ -47,7 +47,7 @@ class DescriptionRulesTest {
               errors: { invalidValue: A, invalidHandle: B, outOfMemory: C, notSupported: D },
               types: [], groups: [toy], foreign: foreign }
             """);
-        writeForeign("ToyNative: [toyCall]");
+        writeForeign("{}");
     }
 
     @Test
@@ -132,6 +132,7 @@ class DescriptionRulesTest {
 
     @Test
     void shouldListForeignFunctionsByClass() throws IOException {
+        writeForeign("ToyNative: [toyCall]");
         Library toy = read(FUNCTION).library("toy");
         assertEquals(List.of(new ForeignClass("ToyNative", toy.functions())), toy.foreignClasses());
     }
