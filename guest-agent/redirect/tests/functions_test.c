@@ -1,4 +1,4 @@
-/* A file with any damage is refused or read; what is read lies inside the file, in order and without overlaps. */
+/* A damaged file is refused, or all functions that are found lie inside it, in order and without overlaps. */
 #include "../functions.h"
 #include "tests/hws_test.h"
 

@@ -79,7 +79,7 @@ echo shouldRedirectSeveralObjectsOfOneProcess
 expect "13 13 13 0
 1212 1313 1313 and nothing is left" with_audit ./program ./object-12.so ./object-13.so ./shared.so
 expect_silence
-# What is opened later is beyond LD_PRELOAD.
+# LD_PRELOAD does not reach objects that are opened later.
 expect "13 13 13 0
 9999 9999 and nothing is left" with_preload ./program ./object-12.so ./object-13.so
 

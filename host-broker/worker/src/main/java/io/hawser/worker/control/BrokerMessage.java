@@ -5,7 +5,8 @@ import java.io.IOException;
 import java.util.List;
 
 /**
- * A message from the broker to a worker. A message that needs a descriptor says so; another message's descriptor is -1.
+ * A message from the broker to a worker. The Javadoc of a message names the descriptor that it needs; without one it is
+ * -1.
  */
 public sealed interface BrokerMessage {
     /** Passes this message to the method of its type. */

@@ -1,2 +1,2 @@
-/** Values: what a domain wishes, has and shows. */
+/** Values: the wish of a domain, its settings and its status. */
 package io.hawser.hypervisor.model;

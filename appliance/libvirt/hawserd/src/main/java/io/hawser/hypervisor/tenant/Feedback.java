@@ -8,7 +8,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
-/** What passes and operations report to the commands that wait for a domain. Any thread; no call but a wait blocks. */
+/** The reports of passes and operations to commands that wait for a domain. Any thread; only a wait blocks. */
 public final class Feedback {
     private Outcome outcome;
     private String progress = "";

@@ -53,7 +53,7 @@ public final class Tenant {
     /** A hook has let the domain start, and no pass has found it running yet. */
     private record Starting(long sinceNs, Driver driver) implements Arrival {}
 
-    /** What hawserd intends with the device of the running domain. */
+    /** The plan of hawserd for the device of the running domain. */
     private sealed interface Device {}
 
     /** Passes follow the metadata; they do not plug in a device that was removed. */
@@ -189,8 +189,8 @@ public final class Tenant {
     }
 
     /**
-     * A hook asks whether the domain may start: any state to STARTING. What was known of an earlier run's device is
-     * void; an operation that still works on it continues.
+     * A hook asks whether the domain may start: any state to STARTING. The device's state of an earlier run is void.
+     * An operation that still works on it continues.
      *
      * @return whether the domain comes by an announced migration.
      */

@@ -17,7 +17,7 @@ import java.util.concurrent.AbstractExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/** The order of statuses. Tasks run when the test says so, in its own thread. */
+/** The order of statuses. Tasks run on the test's thread, when the test runs them. */
 class StatusWriterTest {
     private static final UUID DOMAIN = UUID.randomUUID();
 
