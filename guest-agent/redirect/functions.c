@@ -88,7 +88,7 @@ static int read_segments(elf_t *elf) {
 
 /* Finds the symbol table and its names. Returns 1 when there is no table. */
 static int find_symbols(elf_t *elf) {
-    Elf64_Shdr chunk[CHUNK];
+    Elf64_Shdr chunk[CHUNK] = {0};
     bool found = false;
     unsigned count = elf->header.e_shnum;
     if (elf->header.e_shoff == 0 || count == 0) {
