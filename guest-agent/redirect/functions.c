@@ -57,19 +57,20 @@ static bool is_inside(const elf_t *elf, uint64_t offset, uint64_t bytes) {
     return offset <= elf->bytes && bytes <= elf->bytes - offset;
 }
 
-static bool read_at(const elf_t *elf, uint64_t offset, void *to, uint64_t bytes) {
-    if (!is_inside(elf, offset, bytes)) {
-        return false;
-    }
-    for (uint64_t done = 0; done < bytes;) {
-        ssize_t n = pread(elf->fd, (char *) to + done, bytes - done, (off_t) (offset + done));
+bool hws_functions_read_at(int fd, uint64_t offset, void *to, size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = pread(fd, (char *) to + done, bytes - done, (off_t) (offset + done));
         if (n > 0) {
-            done += (uint64_t) n;
+            done += (size_t) n;
         } else if (n == 0 || errno != EINTR) {
-            return false; /* the file has become shorter, or its disk fails */
+            return false;
         }
     }
     return true;
+}
+
+static bool read_at(const elf_t *elf, uint64_t offset, void *to, uint64_t bytes) {
+    return is_inside(elf, offset, bytes) && hws_functions_read_at(elf->fd, offset, to, bytes);
 }
 
 static int read_segments(elf_t *elf) {

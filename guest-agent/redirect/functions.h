@@ -2,6 +2,7 @@
 #ifndef HWS_FUNCTIONS_H
 #define HWS_FUNCTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,12 @@ const char *hws_runtime_name(uint32_t name);
 
 /* Whether our library for this major, 12 or 13, has the function. */
 int hws_runtime_has(int major, uint32_t name);
+
+/*
+ * Reads bytes of a file from an offset. Returns false when it has fewer: it has become shorter, or its disk fails. Any
+ * thread.
+ */
+bool hws_functions_read_at(int fd, uint64_t offset, void *to, size_t bytes);
 
 /*
  * Reads the functions that our library of the same major has. Reads the file in pieces and checks each offset, because

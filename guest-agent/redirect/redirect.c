@@ -97,18 +97,6 @@ void hws_redirect_begin(void) {
     }
 }
 
-static bool read_at(int fd, uint64_t offset, void *to, size_t bytes) {
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = pread(fd, (char *) to + done, bytes - done, (off_t) (offset + done));
-        if (n > 0) {
-            done += (size_t) n;
-        } else if (n == 0 || errno != EINTR) {
-            return false;
-        }
-    }
-    return true;
-}
-
 typedef bool (*is_wanted_t)(const object_t *object);
 
 /* Finds the first wanted mapping of this process. */
@@ -159,7 +147,7 @@ static bool contains_code(const object_t *object) {
 static bool is_same_code(const object_t *object, const hws_function_t *function) {
     unsigned char code[HWS_JUMP_BYTES];
     size_t bytes = function->size < sizeof code ? (size_t) function->size : sizeof code;
-    return read_at(object->fd, function->offset, code, bytes)
+    return hws_functions_read_at(object->fd, function->offset, code, bytes)
         && memcmp(code, (const void *) (object->base + function->address), bytes) == 0;
 }
 
