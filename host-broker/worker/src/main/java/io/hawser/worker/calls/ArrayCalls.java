@@ -225,19 +225,19 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
     @Override
     public void hwsWriteArrayShared(Call call, long array, HwsPosition origin, HwsExtent extent, long hStream,
         HwsRegionPlace host, int chunk) {
-        copyShared(call, true, array, ArrayBox.of(origin, extent), hStream, host,
-            RegionCopies.spanBytes(host, extent), chunk);
+        copyShared(call, true, array, origin, extent, hStream, host, chunk);
     }
 
     @Override
     public void hwsReadArrayShared(Call call, long array, HwsPosition origin, HwsExtent extent, long hStream,
         HwsRegionPlace host, int chunk) {
-        copyShared(call, false, array, ArrayBox.of(origin, extent), hStream, host,
-            RegionCopies.spanBytes(host, extent), chunk);
+        copyShared(call, false, array, origin, extent, hStream, host, chunk);
     }
 
-    private void copyShared(Call call, boolean toArray, long array, ArrayBox box, long stream, HwsRegionPlace host,
-        long spanBytes, int chunk) {
+    private void copyShared(Call call, boolean toArray, long array, HwsPosition origin, HwsExtent extent, long stream,
+        HwsRegionPlace host, int chunk) {
+        ArrayBox box = ArrayBox.of(origin, extent);
+        long spanBytes = RegionCopies.spanBytes(host, extent);
         if (check(call, call.lastObject(), box) && region.allows(call, host.offset(), spanBytes, chunk)) {
             region.settle(call, chunk, box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
                 CUmemorytype.CU_MEMORYTYPE_HOST, region.bytes(host.offset(), spanBytes).address(), host.pitch(),

@@ -102,19 +102,20 @@ final class CopyCalls implements CopyManualCalls<Call> {
     @Override
     public void hwsWriteBoxShared(Call call, HwsDevicePlace place, HwsExtent extent, long hStream, HwsRegionPlace host,
         int chunk) {
-        copyShared(call, Box.of(place, extent), hStream, host, RegionCopies.spanBytes(host, extent), chunk, true);
+        copyShared(call, true, place, extent, hStream, host, chunk);
     }
 
     @Override
     public void hwsReadBoxShared(Call call, HwsDevicePlace place, HwsExtent extent, long hStream, HwsRegionPlace host,
         int chunk) {
-        copyShared(call, Box.of(place, extent), hStream, host, RegionCopies.spanBytes(host, extent), chunk, false);
+        copyShared(call, false, place, extent, hStream, host, chunk);
     }
 
-    private void copyShared(Call call, Box box, long stream, HwsRegionPlace host, long spanBytes, int chunk,
-        boolean toDevice) {
+    private void copyShared(Call call, boolean toDevice, HwsDevicePlace place, HwsExtent extent, long stream,
+        HwsRegionPlace host, int chunk) {
+        Box box = Box.of(place, extent);
         // The region is checked first. An invalid box has no length there.
-        long span = box == null ? 0 : spanBytes;
+        long span = box == null ? 0 : RegionCopies.spanBytes(host, extent);
         if (!region.allows(call, host.offset(), span, chunk) || !check(call, box)) {
             return;
         }
