@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2015,SC2154 # variables of the sourcing script
-# A kernel that is not installed, an initramfs with a guest's files, and a virtual machine under QEMU's software emulation. Sourced by bash
-# after lane.sh.
+#
+# Sourced by bash after lane.sh. Fetches a kernel without installing it, makes an initramfs with a guest's files, and starts a virtual
+# machine under QEMU's software emulation.
 
 # shellcheck source=images/vm/serial.sh
 . "$root/images/vm/serial.sh"
