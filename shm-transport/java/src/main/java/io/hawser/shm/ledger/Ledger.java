@@ -64,8 +64,11 @@ public final class Ledger {
 
     /** As {@link #usedBytes(int)}, without one slot. */
     long usedBytes(int column, int without) {
+        return sum(slot(column, 0), without);
+    }
+
+    private long sum(long first, int without) {
         long sum = 0;
-        long first = slot(column, 0);
         for (int slot = 0; slot < slotCount; slot++) {
             if (slot != without) {
                 sum += Math.max(0, get(first + (long) slot * Long.BYTES));
@@ -75,6 +78,29 @@ public final class Ledger {
             }
         }
         return sum;
+    }
+
+    /**
+     * Memory of all GPUs that guests keep without using it; it counts as held. {@link Long#MAX_VALUE} if a worker wrote
+     * impossible numbers.
+     */
+    long keptBytes() {
+        return sum(keptSlot(0), -1);
+    }
+
+    /** Sets the memory that the guest of the caller's slot keeps without using it. */
+    void setKeptBytes(int slot, long bytes) {
+        set(keptSlot(slot), bytes);
+    }
+
+    /** Counts the calls of {@link #want}. */
+    long wanted() {
+        return get(LedgerLayout.WANTED_OFFSET);
+    }
+
+    /** Makes all sessions ask their guests for the memory that they keep. */
+    void want() {
+        LedgerLayout.I64.getAndAdd(memory, LedgerLayout.WANTED_OFFSET, 1L);
     }
 
     /** Sets the memory that the caller's slot holds: a session's slot or the broker's. */
@@ -109,6 +135,9 @@ public final class Ledger {
             if (get(offset) != 0) { // leaves a column that was never used without a page
                 set(offset, 0);
             }
+        }
+        if (get(keptSlot(slot)) != 0) {
+            set(keptSlot(slot), 0);
         }
         long token = lockWord();
         if ((token & LedgerLayout.SLOT_MASK) == slot + 1) {
@@ -149,6 +178,10 @@ public final class Ledger {
     private long slot(int column, int slot) {
         return LedgerLayout.slotOffset(slotCount, check("column", column, LedgerLayout.MAX_COLUMNS),
             check("slot", slot, slotCount));
+    }
+
+    private long keptSlot(int slot) {
+        return LedgerLayout.slotOffset(slotCount, LedgerLayout.KEPT_COLUMN, check("slot", slot, slotCount));
     }
 
     private static int check(String what, int value, int limit) {

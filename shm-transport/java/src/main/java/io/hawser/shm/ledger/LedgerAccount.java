@@ -18,6 +18,7 @@ public final class LedgerAccount {
     // The correct values of the slot: other workers of the vGPU may overwrite the slot, so it is never read back.
     private final long[] held = new long[LedgerLayout.MAX_COLUMNS];
     private long turn;
+    private long seenWanted;
 
     /**
      * Uses an empty slot that belongs to this session alone.
@@ -32,6 +33,7 @@ public final class LedgerAccount {
         }
         this.ledger = ledger;
         this.slot = slot;
+        seenWanted = ledger.wanted();
     }
 
     /** The ledger. */
@@ -115,6 +117,29 @@ public final class LedgerAccount {
     /** Whether the sessions hold more than the limit. */
     public boolean isOver(int column) {
         return !fits(column, 0);
+    }
+
+    /**
+     * Publishes the held memory that the session's guest keeps without using it.
+     *
+     * @param bytes of all GPUs, 0 or more.
+     * @return whether a session has called {@link #want} since the last call.
+     */
+    public boolean keep(long bytes) {
+        ledger.setKeptBytes(slot, bytes);
+        long before = seenWanted;
+        seenWanted = ledger.wanted();
+        return seenWanted != before;
+    }
+
+    /** Whether guests of the vGPU keep memory that they do not use. */
+    public boolean isKept() {
+        return ledger.keptBytes() > 0;
+    }
+
+    /** Makes the guests of all sessions give back the memory that they keep. */
+    public void want() {
+        ledger.want();
     }
 
     private long lock() {
