@@ -22,6 +22,7 @@ import io.hawser.worker.control.WorkerMessage;
 import io.hawser.worker.jail.Jail;
 import io.hawser.worker.session.CreditWindow;
 import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.Leftovers;
 import io.hawser.worker.session.LogText;
 import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
@@ -409,7 +410,7 @@ public final class Worker {
         try {
             CompletableFuture.runAsync(() -> {
                 WorkerMessage.Stats last = ended.stats();
-                Session.Leftovers left = ended.close();
+                Leftovers left = ended.close();
                 LOG.log(Level.DEBUG, "left after the session: {0}", left);
                 send(last);
             }, link).get(TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS);

@@ -39,6 +39,34 @@ public interface VirtualMemory {
      */
     int create(long bytes, int device, int compression, int usage, MemorySegment outHandleAndCompression);
 
+    /**
+     * Allocates memory without an address for the session's arena. Other processes can import it, and network adapters
+     * can access it, where the device allows that.
+     *
+     * @param out as for {@link #create}.
+     */
+    default int createSlab(long bytes, int device, MemorySegment out) {
+        return create(bytes, device, 0, 0, out);
+    }
+
+    /**
+     * Whether kernels may use only blocks of the arena's slabs that {@link #openBlock} has opened, instead of whole
+     * slabs. The caller then gives no access to slabs.
+     */
+    default boolean opensBlocks() {
+        return false;
+    }
+
+    /** Lets kernels and copies use a block of a mapped slab; whole granules of 512 bytes. */
+    default void openBlock(long address, long bytes) {
+        throw new UnsupportedOperationException("a backend without blocks opens none");
+    }
+
+    /** Ends what {@link #openBlock} began. */
+    default void closeBlock(long address, long bytes) {
+        throw new UnsupportedOperationException("a backend without blocks closes none");
+    }
+
     /** Releases memory that has no mappings any more. */
     int release(long handle);
 

@@ -9,6 +9,8 @@ import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
  * Virtual memory management by the driver. None of its objects belong to a context, so a session's remaining ones end
@@ -17,13 +19,19 @@ import java.lang.foreign.MemorySegment;
 final class NvidiaVirtualMemory implements VirtualMemory {
     // CUmemAllocationProp and CUmemAccessDesc of CUDA 13.0 cuda.h
     private static final int PROP_BYTES = 32;
+    private static final int PROP_HANDLE_TYPES_OFFSET = 4;
     private static final int PROP_LOCATION_OFFSET = 8;
     private static final int PROP_COMPRESSION_OFFSET = 24;
+    private static final int PROP_RDMA_OFFSET = 25;
     private static final int PROP_USAGE_OFFSET = 26;
     private static final int ACCESS_BYTES = 12;
     private static final int ACCESS_FLAGS_OFFSET = 8;
     private static final int TYPE_PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
     private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
+    private static final int POSIX_FILE_DESCRIPTOR = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    private static final int RDMA_WITH_VMM_SUPPORTED = 110; // CUdevice_attribute
+
+    private final Map<Integer, Boolean> rdma = new HashMap<>(); // by device
 
     private static MemorySegment prop(Arena arena, int device, int compression, int usage) {
         MemorySegment prop = arena.allocate(PROP_BYTES, Long.BYTES);
@@ -67,6 +75,21 @@ final class NvidiaVirtualMemory implements VirtualMemory {
             }
             return result;
         }
+    }
+
+    @Override
+    public int createSlab(long bytes, int device, MemorySegment out) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment prop = prop(arena, device, 0, 0);
+            prop.set(JAVA_INT, PROP_HANDLE_TYPES_OFFSET, POSIX_FILE_DESCRIPTOR);
+            prop.set(JAVA_BYTE, PROP_RDMA_OFFSET, (byte) (hasRdma(device) ? 1 : 0));
+            return CudaNative.cuMemCreate(out, bytes, prop, 0);
+        }
+    }
+
+    private boolean hasRdma(int device) {
+        return rdma.computeIfAbsent(device, key -> Natives.number(
+            value -> CudaNative.cuDeviceGetAttribute(value, RDMA_WITH_VMM_SUPPORTED, device), 0) != 0);
     }
 
     @Override

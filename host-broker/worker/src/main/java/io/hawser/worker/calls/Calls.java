@@ -37,6 +37,7 @@ public final class Calls implements CallDispatcher {
             new LinkCalls(session),
             launches,
             memory,
+            new ArenaCalls(session),
             new HostMemoryCalls(session, shared, region),
             new ManagedCalls(session, shared),
             new PoolCalls(session, memory),

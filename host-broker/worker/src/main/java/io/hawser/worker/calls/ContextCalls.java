@@ -69,6 +69,25 @@ final class ContextCalls implements ContextManualCalls<Call> {
     }
 
     @Override
+    public void cuCtxEnablePeerAccess(Call call, long peerContext, int flags) {
+        Handle peer = call.lastObject();
+        int result = backend.driver().cuCtxEnablePeerAccess(peerContext, flags);
+        call.finish(result != 0 ? result : allowPeer(peer, true));
+    }
+
+    @Override
+    public void cuCtxDisablePeerAccess(Call call, long peerContext) {
+        Handle peer = call.lastObject();
+        int result = backend.driver().cuCtxDisablePeerAccess(peerContext);
+        call.finish(result != 0 ? result : allowPeer(peer, false));
+    }
+
+    /** Lets the current context's device use the arena of another context's device, or ends that. */
+    private int allowPeer(Handle peer, boolean isAllowed) {
+        return objects.arena().allowPeer(objects.deviceOf(peer), objects.deviceOf(objects.currentContext()), isAllowed);
+    }
+
+    @Override
     public void hwsContextDestroy(Call call, long ctx, long ctxId) {
         Handle context = call.lastObject();
         call.deferWithoutRecord();

@@ -41,6 +41,8 @@ public final class Call implements CallContext {
     private int result;
     private boolean ended;
     private boolean deferred;
+    private boolean mayWait; // for memory: the record can be served again
+    private boolean waits; // found no memory; the session serves the record again
 
     /**
      * Makes a call for {@link #begin}.
@@ -73,6 +75,8 @@ public final class Call implements CallContext {
         lastObject = null;
         ended = false;
         deferred = false;
+        mayWait = wantsReply && !header.isCredited();
+        waits = false;
         result = 0;
         in.wrap(bytes, offset, lengthBytes);
         replyBegun = false;
@@ -169,11 +173,13 @@ public final class Call implements CallContext {
 
     @Override
     public void register(HandleKind kind, long id, long nativeHandle) {
+        mayWait = false;
         session.objects().register(this, kind, id, nativeHandle);
     }
 
     @Override
     public void registerFailed(HandleKind kind, long id) {
+        mayWait = false;
         session.objects().register(this, kind, id, 0);
     }
 
@@ -253,6 +259,11 @@ public final class Call implements CallContext {
             return; // the session or an earlier check has ended the call
         }
         ended = true;
+        if (cuResult == CudaResult.OUT_OF_MEMORY && mayWait && !deferred
+            && session.memoryWaits().mustWait()) {
+            waits = true;
+            return;
+        }
         result = cuResult;
         session.finished(this, cuResult);
         if (deferred) {
@@ -310,6 +321,16 @@ public final class Call implements CallContext {
      */
     public int result() {
         return result;
+    }
+
+    /** Answers also when no memory is left, instead of waiting for memory that guests give back. */
+    public void answerAtOnce() {
+        mayWait = false;
+    }
+
+    /** Whether the call found no memory and has not been answered: the session serves its record again. */
+    boolean waitsForMemory() {
+        return waits;
     }
 
     boolean isDeferred() {

@@ -19,6 +19,7 @@ public final class GuestObjects {
     private final GraphMemory graphMemory = new GraphMemory(allocations);
     private final StreamTable streams;
     private final MemoryQuota quota;
+    private final DeviceArena arena;
     private final Map<Handle, MemoryQuota.Charge> charges = new IdentityHashMap<>(); // of memory without an address
 
     private Handle currentContext;
@@ -48,6 +49,7 @@ public final class GuestObjects {
         this.work = work;
         this.streams = new StreamTable(this, perThreadStreams);
         this.quota = quota;
+        this.arena = new DeviceArena(backend.virtualMemory(), allocations, quota);
         work.enterBy(this::enter);
     }
 
@@ -67,6 +69,15 @@ public final class GuestObjects {
      */
     public AllocationMap allocations() {
         return allocations;
+    }
+
+    /**
+     * The memory of the guest's cuMemAlloc.
+     *
+     * @return never null.
+     */
+    public DeviceArena arena() {
+        return arena;
     }
 
     /**
@@ -336,6 +347,7 @@ public final class GuestObjects {
         for (HandleKind kind : HandleKind.values()) {
             handles.all(kind).forEach(handle -> drop(kind, handle.id()));
         }
+        arena.close();
         blobs.close();
     }
 

@@ -323,6 +323,26 @@ public final class MemoryQuota {
         }
     }
 
+    /**
+     * Publishes the held memory that the guest keeps without using it.
+     *
+     * @param bytes of all devices, 0 or more.
+     * @return whether the guest must give it back, because a session of the vGPU found no memory.
+     */
+    public boolean keep(long bytes) {
+        return account.keep(bytes);
+    }
+
+    /** Whether guests of the vGPU keep memory that they do not use. */
+    boolean isKept() {
+        return account.isKept();
+    }
+
+    /** Makes the guests of the vGPU's sessions give back the memory that they keep. */
+    void want() {
+        account.want();
+    }
+
     /** Memory that one more context costs on a device; 0 where that is not known. */
     public long contextBytes(int device) {
         return contextBytes[device];

@@ -87,6 +87,20 @@ final class RecordOrder {
         });
     }
 
+    /** Holds a copy of a record without credit whose call has not been answered, for {@link #serveAgain}. */
+    HeldRecords.Held setAside(RecordHeader header, MemorySegment bytes, long offset) {
+        HeldRecords.Held record = held.hold(header, bytes, offset, null);
+        held.setAside(record);
+        return record;
+    }
+
+    /** Serves a record from {@link #setAside}, unless the session has ended. */
+    void serveAgain(HeldRecords.Held record) {
+        if (held.take(record)) {
+            serve(record);
+        }
+    }
+
     private void serve(HeldRecords.Held record) {
         held.release(record);
         heldHeader.read(record.bytes(), 0);

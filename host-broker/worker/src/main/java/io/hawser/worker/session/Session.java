@@ -48,6 +48,7 @@ public final class Session implements RecordHandler {
     private boolean isPolled; // whether the link calls poll() frequently
     private final RecordOrder order;
     private final GuestObjects objects;
+    private final MemoryWaits memoryWaits;
     private final ArrayDeque<Call> idleCalls = new ArrayDeque<>();
     private final Set<Call> deferredCalls = new LinkedHashSet<>();
 
@@ -87,6 +88,7 @@ public final class Session implements RecordHandler {
         callbacks = new Callbacks(completions, work, outbox, gates);
         graphCallbacks = new GraphCallbacks(completions, outbox, gates, backend::allocateStaging, backend::freeStaging);
         objects = new GuestObjects(backend, work, perThreadStreams, options.memory());
+        memoryWaits = new MemoryWaits(options.memory(), this::serveLater, order);
     }
 
     /**
@@ -149,12 +151,7 @@ public final class Session implements RecordHandler {
 
         @Override
         public void checkAgain(long delayMs) {
-            link.schedule(() -> {
-                if (!ended) {
-                    turns.checkLate();
-                    settleAndFlush();
-                }
-            }, delayMs);
+            serveLater(turns::checkLate, delayMs);
         }
 
         @Override
@@ -278,6 +275,9 @@ public final class Session implements RecordHandler {
                 true, CudaResult.UNKNOWN);
         }
         boolean keeps = call.keepsMemory();
+        if (call.waitsForMemory()) {
+            memoryWaits.add(order.setAside(header, bytes, offset));
+        }
         if (!call.isDeferred()) {
             idleCalls.push(call);
         } else if (!call.isEnded()) {
@@ -287,6 +287,15 @@ public final class Session implements RecordHandler {
             }
         }
         return keeps;
+    }
+
+    private void serveLater(Runnable task, long delayMs) {
+        link.schedule(() -> {
+            if (!ended) {
+                task.run();
+                settleAndFlush();
+            }
+        }, delayMs);
     }
 
     private void settleCredit(Call call, RecordHeader header) {
@@ -437,20 +446,6 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Resources that a session holds.
-     *
-     * @param handles number of objects.
-     * @param deviceBytes device memory.
-     * @param stagingBytes staging memory in use.
-     * @param calls number of calls without a reply.
-     * @param creditBytes credit that is not released.
-     */
-    public record Leftovers(int handles, long deviceBytes, long stagingBytes, int calls, long creditBytes) {
-        /** No resources. */
-        public static final Leftovers NONE = new Leftovers(0, 0, 0, 0, 0);
-    }
-
-    /**
      * The resources that the session holds now.
      *
      * @return counts.
@@ -576,6 +571,10 @@ public final class Session implements RecordHandler {
      */
     public GpuBackend backend() {
         return backend;
+    }
+
+    MemoryWaits memoryWaits() {
+        return memoryWaits;
     }
 
     Outbox outbox() {

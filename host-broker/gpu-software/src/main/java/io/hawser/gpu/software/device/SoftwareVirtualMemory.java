@@ -44,7 +44,7 @@ final class SoftwareVirtualMemory implements VirtualMemory {
         if (bytes <= 0 || bytes % GRANULARITY_BYTES != 0 || Long.bitCount(alignment) > 1 || alignment < 0) {
             return CUDA_ERROR_INVALID_VALUE;
         }
-        long address = memory.arena().reserveAddresses(bytes, Math.max(alignment, GRANULARITY_BYTES));
+        long address = memory.arena().reserveAddresses(bytes, Math.max(alignment, GRANULARITY_BYTES), wanted);
         if (address == 0) {
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -75,6 +75,21 @@ final class SoftwareVirtualMemory implements VirtualMemory {
         out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, lastHandle);
         out.set(ValueLayout.JAVA_INT_UNALIGNED, Long.BYTES, 0);
         return CUDA_SUCCESS;
+    }
+
+    @Override
+    public boolean opensBlocks() {
+        return true; // kernels fault behind the last byte of an allocation
+    }
+
+    @Override
+    public void openBlock(long address, long bytes) {
+        memory.arena().openAddresses(address, bytes);
+    }
+
+    @Override
+    public void closeBlock(long address, long bytes) {
+        memory.arena().closeAddresses(address, bytes);
     }
 
     @Override

@@ -93,16 +93,16 @@ public final class GlobalMemory implements AutoCloseable {
             throw new IllegalArgumentException("arena must be a positive multiple of " + GRANULE_BYTES
                 + " of at most " + MAX_BYTES + " bytes: bytes=" + bytes);
         }
-        long base = map(bytes);
+        long base = map(0, bytes);
         if (base == REFUSED) {
             throw new OutOfMemoryError("mmap refused the device's memory: bytes=" + bytes);
         }
         // The system refuses if it limits address space or does not overcommit memory.
-        long whole = base > wantedSpan - bytes ? REFUSED : map(wantedSpan >> GRANULE_SHIFT);
+        long whole = base > wantedSpan - bytes ? REFUSED : map(0, wantedSpan >> GRANULE_SHIFT);
         if (whole != REFUSED) {
             return new GlobalMemory(base, bytes, whole, 0, wantedSpan);
         }
-        long own = map(bytes >> GRANULE_SHIFT);
+        long own = map(0, bytes >> GRANULE_SHIFT);
         if (own == REFUSED) {
             unmap(base, bytes);
             throw new OutOfMemoryError("mmap refused the device's shadow: bytes=" + (bytes >> GRANULE_SHIFT));
@@ -110,9 +110,9 @@ public final class GlobalMemory implements AutoCloseable {
         return new GlobalMemory(base, bytes, own, base, bytes);
     }
 
-    private static long map(long bytes) {
+    private static long map(long wanted, long bytes) {
         try {
-            return (long) MMAP.invokeExact(0L, bytes, PROT_READ_WRITE, MAP_FLAGS, -1, 0L);
+            return (long) MMAP.invokeExact(wanted, bytes, PROT_READ_WRITE, MAP_FLAGS, -1, 0L);
         } catch (Throwable e) {
             throw new AssertionError(e);
         }
@@ -191,11 +191,12 @@ public final class GlobalMemory implements AutoCloseable {
      *
      * @param bytes whole pages.
      * @param alignment a power of two of at least a page.
+     * @param wanted preferred first address, if it is aligned and the addresses there are free; 0 for any.
      * @return the first address, or 0 when the system or the shadow has no room.
      */
-    public long reserveAddresses(long bytes, long alignment) {
+    public long reserveAddresses(long bytes, long alignment, long wanted) {
         long longer = bytes + alignment;
-        long from = longer < bytes || longer > MAX_BYTES ? REFUSED : map(longer);
+        long from = longer < bytes || longer > MAX_BYTES ? REFUSED : map(wanted, longer);
         if (from == REFUSED) {
             return 0;
         }

@@ -1,0 +1,53 @@
+package io.hawser.worker.calls;
+
+import io.hawser.cuda.generated.ArenaManualCalls;
+import io.hawser.cuda.generated.ArenaReplies;
+import io.hawser.worker.session.Call;
+import io.hawser.worker.session.DeviceArena;
+import io.hawser.worker.session.MemoryQuota;
+import io.hawser.worker.session.Session;
+
+/** The arena of device memory. Session thread. */
+final class ArenaCalls implements ArenaManualCalls<Call> {
+    private final DeviceArena arena;
+    private final MemoryQuota quota;
+
+    ArenaCalls(Session session) {
+        this.arena = session.objects().arena();
+        this.quota = session.objects().quota();
+    }
+
+    @Override
+    public void hwsArenaMap(Call call, int device, long address, long bytes, int last) {
+        if (last == 0) {
+            call.answerAtOnce();
+        }
+        call.finish(arena.map(device, address, bytes));
+    }
+
+    @Override
+    public void hwsArenaUnmap(Call call, int device, long address) {
+        call.finish(arena.unmap(device, address));
+    }
+
+    @Override
+    public void hwsArenaAllocated(Call call, int device, long address, long bytes) {
+        call.finish(arena.allocated(device, address, bytes));
+    }
+
+    @Override
+    public void hwsArenaFreed(Call call, int device, long address, long bytes) {
+        call.finish(arena.freed(device, address, bytes));
+    }
+
+    @Override
+    public void hwsArenaKept(Call call, long bytes) {
+        if (bytes < 0 || bytes > quota.heldBytes()) {
+            call.fatal("a guest must hold the memory that it keeps: bytes=" + bytes + " heldBytes="
+                + quota.heldBytes());
+            return;
+        }
+        ArenaReplies.hwsArenaKept(call.reply(), quota.keep(bytes) ? 1 : 0);
+        call.finish(0);
+    }
+}

@@ -1,0 +1,268 @@
+package io.hawser.worker.session;
+
+import io.hawser.cuda.backend.VirtualMemory;
+import io.hawser.cuda.generated.CUresult;
+import io.hawser.cuda.generated.HandleKind;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/**
+ * The memory from which the guest's cuMemAlloc takes its blocks: slabs, which lie in one window of addresses for each
+ * device. The guest chooses a slab's address and divides slabs by itself, so a block costs no round trip. This class
+ * maps slabs, charges them to the quota, and adds them to the memory that the guest may address. The driver decides
+ * where a window lies. Slabs belong to no context. Session thread.
+ */
+public final class DeviceArena {
+    /** Slabs begin and end at multiples of this, as NVIDIA's driver demands for mappings. */
+    public static final long PAGE_BYTES = 2L << 20;
+    /** A window is this much larger than the memory, so that gaps between slabs never use it up. */
+    private static final int WINDOW_FACTOR = 8;
+    private static final long MAX_WINDOW_BYTES = 1L << 41;
+    /** Wanted addresses of windows. Nothing else lies there in a common process of Linux. */
+    private static final long FIRST_WINDOW = 0x2000_0000_0000L;
+    /** Slabs of one session; each costs an entry here and in the driver. 512 GiB in pages. */
+    private static final int MAX_SLABS = 1 << 18;
+    private static final int ACCESS_NONE = 0; // CUmemAccess_flags
+    private static final int ACCESS_READ_WRITE = 3;
+    private static final long GRANULE_BYTES = 512; // blocks begin at multiples of this
+
+    private record Slab(long bytes, long memory, MemoryQuota.Charge charge) {}
+
+    private static final class Window {
+        private final int device;
+        private final long address;
+        private final long bytes; // 0: none
+        private final TreeMap<Long, Slab> slabs = new TreeMap<>(); // addresses are below 2^63
+        private final Set<Integer> accessing = new TreeSet<>(); // devices with access to each slab
+
+        Window(int device, long address, long bytes) {
+            this.device = device;
+            this.address = address;
+            this.bytes = bytes;
+            accessing.add(device);
+        }
+
+        boolean hasRoom(long first, long length) {
+            long offset = first - address;
+            if (offset < 0 || length <= 0 || length > bytes - offset || (first | length) % PAGE_BYTES != 0) {
+                return false;
+            }
+            Map.Entry<Long, Slab> below = slabs.lowerEntry(first + length);
+            return below == null || below.getKey() + below.getValue().bytes <= first;
+        }
+    }
+
+    private final VirtualMemory memory; // null: no device has a window
+    private final AllocationMap allocations;
+    private final MemoryQuota quota;
+    private final Handle owner = new Handle(HandleKind.MEM_ALLOCATION, 0, 0, null, null); // of all slabs
+    private final Map<Integer, Window> windows = new TreeMap<>();
+    private int slabCount;
+
+    /**
+     * Makes an arena without windows.
+     *
+     * @param memory the backend's; null when it has none, so that no device gets a window.
+     * @param allocations receives the slabs.
+     * @param quota charged for the slabs.
+     */
+    DeviceArena(VirtualMemory memory, AllocationMap allocations, MemoryQuota quota) {
+        this.memory = memory;
+        this.allocations = allocations;
+        this.quota = quota;
+    }
+
+    /**
+     * A range of addresses.
+     *
+     * @param address its first byte.
+     * @param bytes its length; 0 for none.
+     */
+    public record Range(long address, long bytes) {}
+
+    /**
+     * Reserves the addresses of a device at the first call.
+     *
+     * @param device its number.
+     * @param deviceBytes its memory.
+     * @return the window; of length 0 where the backend cannot reserve one.
+     */
+    public Range window(int device, long deviceBytes) {
+        Window window = windows.computeIfAbsent(device, key -> reserve(device, deviceBytes));
+        return new Range(window.address, window.bytes);
+    }
+
+    private Window reserve(int device, long deviceBytes) {
+        long bytes = Math.min(MAX_WINDOW_BYTES, Math.max(0, deviceBytes) * WINDOW_FACTOR) & -PAGE_BYTES;
+        if (memory == null || bytes <= 0) {
+            return new Window(device, 0, 0);
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(Long.BYTES, Long.BYTES);
+            int result = memory.reserve(bytes, PAGE_BYTES, FIRST_WINDOW + device * MAX_WINDOW_BYTES, out);
+            return result == 0 ? new Window(device, out.get(ValueLayout.JAVA_LONG, 0), bytes)
+                : new Window(device, 0, 0);
+        }
+    }
+
+    /** Whether blocks must be reported by {@link #allocated} and {@link #freed}. */
+    public boolean needsReports() {
+        return memory != null && memory.opensBlocks();
+    }
+
+    /**
+     * Maps a slab.
+     *
+     * @param device number of the device.
+     * @param address in the device's window, not in another slab.
+     * @param bytes whole pages.
+     * @return CUresult; CUDA_ERROR_OUT_OF_MEMORY also when the quota does not allow it.
+     */
+    public int map(int device, long address, long bytes) {
+        Window window = windows.get(device);
+        if (window == null || !window.hasRoom(address, bytes) || slabCount >= MAX_SLABS) {
+            return CUresult.CUDA_ERROR_INVALID_VALUE;
+        }
+        MemoryQuota.Charge charge = quota.claim(device, bytes);
+        if (charge == null) {
+            return CUresult.CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(2 * Long.BYTES, Long.BYTES);
+            int result = memory.createSlab(bytes, device, out);
+            if (result == 0) {
+                long handle = out.get(ValueLayout.JAVA_LONG, 0);
+                result = place(window, address, bytes, handle);
+                if (result == 0) {
+                    window.slabs.put(address, new Slab(bytes, handle, charge));
+                    slabCount++;
+                    return 0;
+                }
+                memory.release(handle);
+            }
+            charge.giveBack();
+            return result;
+        }
+    }
+
+    private int place(Window window, long address, long bytes, long handle) {
+        int result = memory.map(address, bytes, 0, handle);
+        if (result != 0) {
+            return result;
+        }
+        for (int device : window.accessing) {
+            result = result != 0 || needsReports() ? result
+                : memory.setAccess(address, bytes, device, ACCESS_READ_WRITE);
+        }
+        if (result != 0) {
+            memory.unmap(address, bytes);
+        } else if (!allocations.add(address, bytes, owner)) {
+            throw new IllegalStateException("the backend must not use addresses of the window: address=0x"
+                + Long.toHexString(address) + " bytes=" + bytes);
+        }
+        return result;
+    }
+
+    /**
+     * Unmaps a slab. The guest guarantees that no work uses it; other work faults.
+     *
+     * @param device number of the device.
+     * @param address first byte of the slab.
+     * @return CUresult; CUDA_ERROR_INVALID_VALUE when no slab begins there.
+     */
+    public int unmap(int device, long address) {
+        Window window = windows.get(device);
+        Slab slab = window == null ? null : window.slabs.remove(address);
+        if (slab == null) {
+            return CUresult.CUDA_ERROR_INVALID_VALUE;
+        }
+        slabCount--;
+        allocations.removeMapping(address);
+        return drop(address, slab);
+    }
+
+    private int drop(long address, Slab slab) {
+        int result = memory.unmap(address, slab.bytes);
+        int released = memory.release(slab.memory);
+        slab.charge.giveBack();
+        return result != 0 ? result : released;
+    }
+
+    /**
+     * Lets kernels use a block, on a backend that {@link #needsReports}.
+     *
+     * @param device number of the device.
+     * @param address first byte, a multiple of 512.
+     * @param bytes length, inside one slab.
+     * @return CUresult; CUDA_ERROR_INVALID_VALUE for another range.
+     */
+    public int allocated(int device, long address, long bytes) {
+        if (!isInSlab(device, address, bytes)) {
+            return CUresult.CUDA_ERROR_INVALID_VALUE;
+        }
+        memory.openBlock(address, wholeGranules(bytes));
+        return 0;
+    }
+
+    /** Ends what {@link #allocated} began, with the same arguments and result. */
+    public int freed(int device, long address, long bytes) {
+        if (!isInSlab(device, address, bytes)) {
+            return CUresult.CUDA_ERROR_INVALID_VALUE;
+        }
+        memory.closeBlock(address, wholeGranules(bytes));
+        return 0;
+    }
+
+    private static long wholeGranules(long bytes) {
+        return bytes + GRANULE_BYTES - 1 & -GRANULE_BYTES;
+    }
+
+    private boolean isInSlab(int device, long address, long bytes) {
+        Window window = windows.get(device);
+        Map.Entry<Long, Slab> slab = window == null || !needsReports() ? null : window.slabs.floorEntry(address);
+        return slab != null && bytes > 0 && address % GRANULE_BYTES == 0
+            && bytes <= slab.getValue().bytes - (address - slab.getKey());
+    }
+
+    /**
+     * Gives or ends the access of another device to all slabs of a device, present and future.
+     *
+     * @param device number of the device with the slabs.
+     * @param peer number of the other device.
+     * @param isAllowed whether it has access from now on.
+     * @return CUresult.
+     */
+    public int allowPeer(int device, int peer, boolean isAllowed) {
+        Window window = windows.get(device);
+        if (window == null || device == peer
+            || !(isAllowed ? window.accessing.add(peer) : window.accessing.remove(peer))) {
+            return 0;
+        }
+        int result = 0;
+        for (Map.Entry<Long, Slab> slab : window.slabs.entrySet()) {
+            int changed = memory.setAccess(slab.getKey(), slab.getValue().bytes, peer,
+                isAllowed ? ACCESS_READ_WRITE : ACCESS_NONE);
+            result = result != 0 ? result : changed;
+        }
+        return result;
+    }
+
+    /** Unmaps all slabs and releases the windows; nothing uses them any more. */
+    void close() {
+        for (Window window : windows.values()) {
+            List<Long> addresses = new ArrayList<>(window.slabs.keySet());
+            addresses.forEach(address -> unmap(window.device, address));
+            if (window.bytes > 0) {
+                memory.unreserve(window.address, window.bytes);
+            }
+        }
+        windows.clear();
+    }
+}
