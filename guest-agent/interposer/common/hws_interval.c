@@ -85,6 +85,13 @@ bool hws_interval_insert(const hws_range_t *range) {
     return fits;
 }
 
+/* Removes the range at an index and frees it. */
+static void remove_at(hws_map_t *map, size_t at) {
+    free(map->ranges[at]);
+    map->count--;
+    memmove(map->ranges + at, map->ranges + at + 1, (map->count - at) * sizeof *map->ranges);
+}
+
 bool hws_interval_remove(hws_side_t side, uint64_t base, hws_range_t *range_p) {
     hws_map_t *map = &maps[side];
     pthread_rwlock_wrlock(&map->lock);
@@ -92,9 +99,7 @@ bool hws_interval_remove(hws_side_t side, uint64_t base, hws_range_t *range_p) {
     bool found = next > 0 && map->ranges[next - 1]->base == base;
     if (found) {
         *range_p = *map->ranges[next - 1];
-        free(map->ranges[next - 1]);
-        map->count--;
-        memmove(map->ranges + next - 1, map->ranges + next, (map->count - (next - 1)) * sizeof *map->ranges);
+        remove_at(map, next - 1);
     }
     pthread_rwlock_unlock(&map->lock);
     return found;
@@ -163,7 +168,7 @@ void hws_interval_remove_all(uint64_t owner, uint64_t context) {
     size_t kept = 0;
     for (size_t i = 0; i < map->count; i++) {
         hws_range_t *range = map->ranges[i];
-        if (owner != 0 ? range->owner == owner : range->context == context) {
+        if (!range->arena && (owner != 0 ? range->owner == owner : range->context == context)) {
             free(range);
         } else {
             map->ranges[kept++] = range;
@@ -171,6 +176,21 @@ void hws_interval_remove_all(uint64_t owner, uint64_t context) {
     }
     map->count = kept;
     pthread_rwlock_unlock(&map->lock);
+}
+
+bool hws_interval_take_block(uint64_t context, hws_range_t *range_p) {
+    hws_map_t *map = &maps[HWS_SIDE_DEVICE];
+    pthread_rwlock_wrlock(&map->lock);
+    size_t at = map->count;
+    while (at > 0 && !(map->ranges[at - 1]->arena && map->ranges[at - 1]->context == context)) {
+        at--;
+    }
+    if (at > 0) {
+        *range_p = *map->ranges[at - 1];
+        remove_at(map, at - 1);
+    }
+    pthread_rwlock_unlock(&map->lock);
+    return at > 0;
 }
 
 #define RESERVED_UNIT (2ull << 20) /* devices allocate in this unit; limits the number of mappings */

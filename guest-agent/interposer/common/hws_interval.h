@@ -35,6 +35,7 @@ typedef struct hws_range {
     uint64_t id;      /* CU_POINTER_ATTRIBUTE_BUFFER_ID; set by insert */
     bool sync_memops; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
     bool shared;      /* host memory that lies in the region's heap */
+    bool arena;       /* a block of its device's arena */
     uint64_t twin;    /* host memory: its address on devices; mapped memory: its address on the host; 0: none */
 } hws_range_t;
 
@@ -62,8 +63,14 @@ bool hws_interval_set_sync_memops(hws_side_t side, uint64_t address, bool value)
 /* Replaces the flags of the range that starts at base, if there is one. */
 void hws_interval_set_flags(hws_side_t side, uint64_t base, unsigned flags);
 
-/* Removes every device range of a module or pool (owner), or, when owner is 0, of a context. */
+/*
+ * Removes every device range of a module or pool (owner), or, when owner is 0, of a context. Blocks of the arena stay,
+ * because their owner still has to free them.
+ */
 void hws_interval_remove_all(uint64_t owner, uint64_t context);
+
+/* Removes one block of the arena that belongs to the context. Returns false when there is none. */
+bool hws_interval_take_block(uint64_t context, hws_range_t *range_p);
 
 /*
  * Keeps host memory away from a device range: reserves those of its addresses that are free in this process. No later

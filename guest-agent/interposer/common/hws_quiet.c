@@ -33,13 +33,27 @@ hws_quiet_t hws_quiet_begin(void) {
     };
 }
 
+/* Whether only this thread has sent records since then. Another thread's work may be unfinished. */
+static bool is_alone(const hws_quiet_t *began) {
+    return began->was_quiet && hws_tls.sequence == began->sequence + (hws_tls.sent - began->sent);
+}
+
 void hws_quiet_end(const hws_quiet_t *began) {
-    /* This thread sent all records since then; otherwise another thread's work may be unfinished. */
-    if (began->was_quiet && hws_tls.sequence == began->sequence + (hws_tls.sent - began->sent)) {
+    if (is_alone(began)) {
         uint64_t now = word(hws_tls.sequence);
         atomic_store_explicit(&quiet, now, memory_order_release);
         atomic_store_explicit(&fresh, now, memory_order_release);
     }
+}
+
+void hws_quiet_keep(const hws_quiet_t *began) {
+    if (is_alone(began)) {
+        hws_quiet_note();
+    }
+}
+
+bool hws_quiet_is(void) {
+    return is_now(atomic_load_explicit(&quiet, memory_order_acquire));
 }
 
 bool hws_quiet_take(void) {

@@ -23,11 +23,17 @@ typedef struct hws_quiet {
 /* Notes that the current context of this thread has no work up to this thread's last record. */
 void hws_quiet_note(void);
 
-/* Called before the first record of a copy. Any thread. */
+/* Called before the first record of a copy, or of calls that issue no work. Any thread. */
 hws_quiet_t hws_quiet_begin(void);
 
 /* Ends that copy. The wait for its stream has succeeded. */
 void hws_quiet_end(const hws_quiet_t *began);
+
+/* Ends calls that issue no work and have succeeded: a context without work still has none. */
+void hws_quiet_keep(const hws_quiet_t *began);
+
+/* Whether the current context of this thread has no work. */
+bool hws_quiet_is(void);
 
 /* Whether the current context has no work because of a copy that was not reported here before. */
 bool hws_quiet_take(void);

@@ -3,6 +3,7 @@
 
 #include "capture.h"
 #include "device.h"
+#include "device_memory.h"
 #include "occupancy.h"
 
 #include "hws_cuda_calls.h"
@@ -102,9 +103,35 @@ CUresult hws_context_make(CUdevice device, unsigned flags, bool primary, CUconte
 }
 
 CUresult hws_context_end(CUcontext context) {
-    hws_interval_remove_all(0, (uint64_t) (uintptr_t) context);
-    CUresult result = hws_call_hwsContextDestroy(context);
-    hws_handle_drop(HWS_KIND_CONTEXT, (uint64_t) (uintptr_t) context);
+    const uint64_t handle = (uint64_t) (uintptr_t) context;
+    hws_interval_remove_all(0, handle);
+    CUresult result = hws_call_hwsContextDestroy(context); /* waits for the work that may use blocks of the arena */
+    hws_range_t block;
+    while (hws_interval_take_block(handle, &block)) {
+        hws_device_memory_free(block.device, block.base, block.bytes);
+    }
+    hws_context_t *kept = hws_context_get(context);
+    if (kept != NULL) {
+        hws_device_memory_release(kept->device);
+    }
+    hws_handle_drop(HWS_KIND_CONTEXT, handle);
+    return result;
+}
+
+CUresult hws_context_wait(CUcontext context) {
+    if (context == hws_context_current()) {
+        if (hws_quiet_is()) {
+            return CUDA_SUCCESS;
+        }
+        HWS_TRY(hws_call_cuCtxSynchronize());
+        hws_quiet_note();
+        return CUDA_SUCCESS;
+    }
+    HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, context);
+    uint32_t before = hws_tls.context;
+    hws_tls.context = (uint32_t) (uintptr_t) context;
+    CUresult result = hws_call_cuCtxSynchronize();
+    hws_tls.context = before;
     return result;
 }
 
@@ -290,12 +317,7 @@ HWS_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
     if (ctx == NULL || ctx == hws_context_current()) {
         return cuCtxSynchronize();
     }
-    HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, ctx);
-    uint32_t before = hws_tls.context;
-    hws_tls.context = (uint32_t) (uintptr_t) ctx;
-    CUresult result = hws_call_cuCtxSynchronize();
-    hws_tls.context = before;
-    return result;
+    return hws_context_wait(ctx);
 }
 
 HWS_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config) {

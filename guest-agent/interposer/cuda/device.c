@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include "array.h"
+#include "device_memory.h"
 #include "managed.h"
 
 #include "hws_cuda_calls.h"
@@ -123,6 +124,7 @@ CUresult hws_devices_load(uint32_t count) {
     device_count = hws_devices_choose(getenv("CUDA_VISIBLE_DEVICES"), all, (int) count, chosen);
     for (int i = 0; i < device_count; i++) {
         devices[i] = all[chosen[i]];
+        hws_device_memory_open(i, &devices[i]);
     }
     return device_count == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }

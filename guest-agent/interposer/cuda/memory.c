@@ -3,6 +3,7 @@
 
 #include "capture.h"
 #include "device.h"
+#include "device_memory.h"
 #include "graph_memory.h"
 
 #include "hws_cuda_calls.h"
@@ -10,7 +11,9 @@
 #include "managed.h"
 #include "pool.h"
 
-/* Enters an allocation of the worker; frees it when it cannot be entered. */
+#define PITCH_BYTES 512ull /* as driver 580 on an H200 for every width */
+
+/* Enters an allocation. */
 static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, uint64_t owner) {
     CUdevice device;
     HWS_TRY(hws_context_device(&device));
@@ -19,11 +22,14 @@ static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, 
                                .memory = memory,
                                .device = device,
                                .owner = owner,
+                               .arena = memory == HWS_MEMORY_DEVICE && hws_device_memory_has_arena(device),
                                .context = (uint64_t) (uintptr_t) hws_context_current()};
     if (!hws_interval_insert(&range)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    hws_interval_reserve(address, bytes);
+    if (!range.arena) {
+        hws_interval_reserve(address, bytes);
+    }
     return CUDA_SUCCESS;
 }
 
@@ -33,17 +39,33 @@ static bool is_allocation(const hws_range_t *range, CUdeviceptr address) {
         || (range->base == address && (range->memory == HWS_MEMORY_DEVICE || range->memory == HWS_MEMORY_POOL));
 }
 
+/* Frees a block of cuMemAlloc that no map has. */
+static void drop_block(CUdevice device, CUdeviceptr address, uint64_t bytes) {
+    if (hws_device_memory_has_arena(device)) {
+        hws_device_memory_free(device, address, bytes);
+    } else {
+        hws_call_cuMemFree_v2(address);
+    }
+}
+
+/* Enters a block of cuMemAlloc; frees it when it cannot be entered. */
+static CUresult enter_block(CUdevice device, CUdeviceptr address, uint64_t bytes) {
+    CUresult result = enter(address, bytes, HWS_MEMORY_DEVICE, 0);
+    if (result != CUDA_SUCCESS) {
+        drop_block(device, address, bytes);
+    }
+    return result;
+}
+
 HWS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     HWS_ENTER_CONTEXT();
     HWS_UNSAFE();
     HWS_REQUIRE(dptr != NULL && bytesize != 0);
+    CUdevice device;
     CUdeviceptr address;
-    HWS_TRY(hws_call_cuMemAlloc_v2(&address, bytesize));
-    CUresult result = enter(address, bytesize, HWS_MEMORY_DEVICE, 0);
-    if (result != CUDA_SUCCESS) {
-        hws_call_cuMemFree_v2(address);
-        return result;
-    }
+    HWS_TRY(hws_context_device(&device));
+    HWS_TRY(hws_device_memory_allocate(device, bytesize, &address));
+    HWS_TRY(enter_block(device, address, bytesize));
     *dptr = address;
     return CUDA_SUCCESS;
 }
@@ -54,19 +76,35 @@ HWS_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
     HWS_UNSAFE();
     HWS_REQUIRE(dptr != NULL && pPitch != NULL && WidthInBytes != 0 && Height != 0);
     HWS_REQUIRE(ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16);
+    CUdevice device;
     CUdeviceptr address;
     size_t pitch, bytes;
-    HWS_TRY(hws_call_cuMemAllocPitch_v2(&address, &pitch, WidthInBytes, Height, ElementSizeBytes));
-    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (pitch >= WidthInBytes && !__builtin_mul_overflow(pitch, Height, &bytes)) {
-        result = enter(address, bytes, HWS_MEMORY_DEVICE, 0);
+    HWS_TRY(hws_context_device(&device));
+    if (hws_device_memory_has_arena(device)) {
+        if (__builtin_add_overflow(WidthInBytes, PITCH_BYTES - 1, &pitch)
+            || __builtin_mul_overflow(pitch &= ~(PITCH_BYTES - 1), Height, &bytes)) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        HWS_TRY(hws_device_memory_allocate(device, bytes, &address));
+    } else {
+        HWS_TRY(hws_call_cuMemAllocPitch_v2(&address, &pitch, WidthInBytes, Height, ElementSizeBytes));
+        if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &bytes)) {
+            hws_call_cuMemFree_v2(address);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
     }
-    if (result != CUDA_SUCCESS) {
-        hws_call_cuMemFree_v2(address);
-        return result;
-    }
+    HWS_TRY(enter_block(device, address, bytes));
     *dptr = address;
     *pPitch = pitch;
+    return CUDA_SUCCESS;
+}
+
+/* Frees a block of the arena after all work that may use it. */
+static CUresult free_block(CUdeviceptr address, uint64_t context) {
+    hws_range_t range;
+    HWS_TRY(hws_context_wait((CUcontext) (uintptr_t) context));
+    HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, address, &range));
+    hws_device_memory_free(range.device, range.base, range.bytes);
     return CUDA_SUCCESS;
 }
 
@@ -85,11 +123,27 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
         HWS_TRY(hws_graph_memory_freed(dptr));
         return hws_call_cuMemFree_v2(dptr);
     }
+    if (range.arena) {
+        return free_block(dptr, range.context);
+    }
     /* Removed from the map first: the worker may reuse the address for another thread as soon as it has the call. */
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
     hws_pool_charge(range.owner, -(int64_t) range.bytes);
     HWS_TRY(hws_call_cuMemFree_v2(dptr));
     return hws_call_cuCtxSynchronize(); /* as CUDA does; programs rely on it */
+}
+
+HWS_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(free != NULL && total != NULL);
+    CUdevice device;
+    size_t free_bytes, total_bytes;
+    HWS_TRY(hws_context_device(&device));
+    HWS_TRY(hws_call_cuMemGetInfo_v2(&free_bytes, &total_bytes));
+    uint64_t kept = hws_device_memory_kept_bytes(device);
+    *free = kept < total_bytes - free_bytes ? free_bytes + kept : total_bytes;
+    *total = total_bytes;
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
@@ -170,6 +224,9 @@ HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     if (range.memory == HWS_MEMORY_GRAPH) {
         HWS_TRY(hws_graph_memory_freed(dptr));
         return hws_call_cuMemFreeAsync(dptr, hStream);
+    }
+    if (range.arena) { /* CUDA accepts it as well, and may wait */
+        return free_block(dptr, range.context);
     }
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));
     hws_pool_charge(range.owner, -(int64_t) range.bytes);

@@ -1,0 +1,197 @@
+/*
+ * The arenas of the devices, and their keeper: a thread that runs while an arena keeps free slabs. Free slabs count
+ * against the vGPU's quota. So the keeper gives them back when the program has used none of them for a while, or when
+ * the worker wants them for another session.
+ */
+#include "device_memory.h"
+
+#include "hws_arena.h"
+#include "hws_cuda_calls.h"
+#include "hws_quiet.h"
+#include "hws_thread.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define MAX_KEPT_BYTES (128ull << 20)
+#define KEPT_SHARE 16 /* of the device's memory, at most 1/16 */
+#define LOOK_NS 50000000l
+#define IDLE_LOOKS 20 /* one second */
+
+typedef struct hws_device_memory {
+    hws_arena_t *arena; /* NULL: the device has none */
+    int ordinal;        /* the worker's number of the device */
+    bool reports;       /* the worker must know each allocation */
+} hws_device_memory_t;
+
+static hws_device_memory_t memories[HWS_MAX_DEVICES];
+
+static pthread_mutex_t keeper_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t keeper_wake = PTHREAD_COND_INITIALIZER;
+static bool keeper_started;       /* under keeper_lock */
+static _Atomic bool keeper_awake; /* changed under keeper_lock */
+
+static int map(void *owner, uint64_t address, uint64_t bytes, bool last) {
+    const hws_device_memory_t *memory = owner;
+    const hws_quiet_t began = hws_quiet_begin();
+    HWS_TRY(hws_call_hwsArenaMap(memory->ordinal, address, bytes, last));
+    hws_quiet_keep(&began);
+    return CUDA_SUCCESS;
+}
+
+static void unmap(void *owner, uint64_t address) {
+    const hws_device_memory_t *memory = owner;
+    const hws_quiet_t began = hws_quiet_begin();
+    if (hws_call_hwsArenaUnmap(memory->ordinal, address) == CUDA_SUCCESS) { /* else the session is lost */
+        hws_quiet_keep(&began);
+    }
+}
+
+void hws_device_memory_open(CUdevice device, const hws_device_t *properties) {
+    const HwsDeviceInfo *info = &properties->info;
+    hws_device_memory_t *memory = &memories[device];
+    if (info->arenaBytes == 0 || info->arenaBytes > HWS_ARENA_MAX_BYTES
+        || (info->arenaAddress | info->arenaBytes) % HWS_ARENA_PAGE_BYTES != 0) {
+        return;
+    }
+    uint64_t share = info->totalBytes / KEPT_SHARE;
+    const hws_arena_owner_t owner = {.map = map, .unmap = unmap, .owner = memory};
+    memory->ordinal = properties->ordinal;
+    memory->reports = info->arenaReports != 0;
+    memory->arena =
+        hws_arena_new(info->arenaAddress, info->arenaBytes, share < MAX_KEPT_BYTES ? share : MAX_KEPT_BYTES, &owner);
+    /* Keeps memory of this process away from the window: hws_interval_reserve() says why. May fail as it may. */
+    (void) mmap((void *) (uintptr_t) info->arenaAddress, info->arenaBytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
+bool hws_device_memory_has_arena(CUdevice device) {
+    return memories[device].arena != NULL;
+}
+
+CUresult hws_device_memory_allocate(CUdevice device, uint64_t bytes, CUdeviceptr *address_p) {
+    hws_device_memory_t *memory = &memories[device];
+    if (memory->arena == NULL) {
+        return hws_call_cuMemAlloc_v2(address_p, bytes);
+    }
+    uint64_t address;
+    HWS_TRY(hws_arena_allocate(memory->arena, bytes, &address));
+    if (memory->reports) {
+        const hws_quiet_t began = hws_quiet_begin();
+        CUresult result = hws_call_hwsArenaAllocated(memory->ordinal, address, bytes);
+        if (result != CUDA_SUCCESS) {
+            hws_arena_free(memory->arena, address, bytes);
+            return result;
+        }
+        hws_quiet_keep(&began);
+    }
+    *address_p = address;
+    return CUDA_SUCCESS;
+}
+
+static uint64_t all_kept_bytes(void) {
+    uint64_t bytes = 0;
+    for (CUdevice device = 0; device < hws_device_count(); device++) {
+        bytes += hws_device_memory_kept_bytes(device);
+    }
+    return bytes;
+}
+
+static void release_all(void) {
+    for (CUdevice device = 0; device < hws_device_count(); device++) {
+        hws_device_memory_release(device);
+    }
+}
+
+static uint64_t all_changes(void) {
+    uint64_t changes = 0;
+    for (CUdevice device = 0; device < hws_device_count(); device++) {
+        changes += memories[device].arena == NULL ? 0 : hws_arena_changes(memories[device].arena);
+    }
+    return changes;
+}
+
+/* Runs until the worker knows that no slab is kept. Returns an error when the session is lost. */
+static CUresult keep_watch(void) {
+    uint64_t seen = all_changes();
+    for (int idle = 0;; idle++) {
+        uint32_t wanted;
+        if (idle == IDLE_LOOKS) {
+            release_all();
+        }
+        uint64_t kept = all_kept_bytes();
+        HWS_TRY(hws_call_hwsArenaKept(kept, &wanted));
+        if (kept == 0) {
+            return CUDA_SUCCESS;
+        }
+        if (wanted != 0) {
+            release_all();
+            continue; /* reports at once that nothing is left */
+        }
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec) {.tv_nsec = LOOK_NS}, NULL);
+        uint64_t changes = all_changes();
+        if (changes != seen) {
+            seen = changes;
+            idle = 0;
+        }
+    }
+}
+
+static void *keeper_main(void *unused) {
+    (void) unused;
+    pthread_mutex_lock(&keeper_lock);
+    for (;;) {
+        while (!keeper_awake) {
+            pthread_cond_wait(&keeper_wake, &keeper_lock);
+        }
+        pthread_mutex_unlock(&keeper_lock);
+        if (keep_watch() != CUDA_SUCCESS) {
+            return NULL; /* stays "awake": nothing wakes it again */
+        }
+        pthread_mutex_lock(&keeper_lock);
+        keeper_awake = false;
+        /* A slab may have been kept after the last report, by a thread that saw the keeper awake. */
+        keeper_awake = all_kept_bytes() != 0;
+    }
+}
+
+static void wake_keeper(void) {
+    pthread_t thread;
+    pthread_mutex_lock(&keeper_lock);
+    keeper_awake = true;
+    if (!keeper_started) {
+        keeper_started = hws_thread_start(&thread, keeper_main, NULL, "hawser-memory") == 0;
+    }
+    pthread_cond_signal(&keeper_wake);
+    bool started = keeper_started;
+    pthread_mutex_unlock(&keeper_lock);
+    if (!started) {
+        release_all(); /* without the keeper, nothing is kept */
+        keeper_awake = false;
+    }
+}
+
+void hws_device_memory_free(CUdevice device, CUdeviceptr address, uint64_t bytes) {
+    hws_device_memory_t *memory = &memories[device];
+    if (memory->reports) {
+        const hws_quiet_t began = hws_quiet_begin();
+        if (hws_call_hwsArenaFreed(memory->ordinal, address, bytes) == CUDA_SUCCESS) { /* else the session is lost */
+            hws_quiet_keep(&began);
+        }
+    }
+    hws_arena_free(memory->arena, address, bytes);
+    if (!atomic_load(&keeper_awake) && hws_arena_kept_bytes(memory->arena) != 0) {
+        wake_keeper();
+    }
+}
+
+uint64_t hws_device_memory_kept_bytes(CUdevice device) {
+    return memories[device].arena == NULL ? 0 : hws_arena_kept_bytes(memories[device].arena);
+}
+
+void hws_device_memory_release(CUdevice device) {
+    if (memories[device].arena != NULL) {
+        hws_arena_release(memories[device].arena);
+    }
+}

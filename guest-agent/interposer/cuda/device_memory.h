@@ -1,0 +1,27 @@
+/* Device memory of cuMemAlloc: blocks of the device's arena, or of the driver where the device has no arena. */
+#ifndef HWS_DEVICE_MEMORY_H
+#define HWS_DEVICE_MEMORY_H
+
+#include "device.h"
+
+#include "hws_driver.h"
+
+/* Creates the arena of a device whose snapshot is complete. Once for a device, at the start of the session. */
+void hws_device_memory_open(CUdevice device, const hws_device_t *properties);
+
+/* Whether cuMemAlloc takes blocks of an arena on this device. */
+bool hws_device_memory_has_arena(CUdevice device);
+
+/* Allocates a block of at least 1 byte. Any thread, as all functions below. Errors: as for cuMemAlloc. */
+CUresult hws_device_memory_allocate(CUdevice device, uint64_t bytes, CUdeviceptr *address_p);
+
+/* Frees a block of an arena that no work uses any more. */
+void hws_device_memory_free(CUdevice device, CUdeviceptr address, uint64_t bytes);
+
+/* Bytes of free slabs, which count as free memory of the device. */
+uint64_t hws_device_memory_kept_bytes(CUdevice device);
+
+/* Gives all free slabs of a device back. */
+void hws_device_memory_release(CUdevice device);
+
+#endif
