@@ -216,24 +216,72 @@ static void asynchronous(const benchmark_options_t *options, CUfunction function
     CU_OK(cuStreamDestroy(stream));
 }
 
-static void allocations(const benchmark_options_t *options) {
+/* Times one round of a call sequence again and again. */
+static void repeat(const benchmark_options_t *options, const char *name, double parts, void (*round)(void *),
+                   void *argument) {
     enum { ROUNDS = 5000 };
     static double seconds[ROUNDS];
     double sum = 0;
     int rounds = -20; /* these warm up */
     for (double end = check_seconds() + options->budget_s; rounds < ROUNDS && (rounds < 20 || check_seconds() < end);
          rounds++) {
-        CUdeviceptr memory;
         double begin = check_seconds();
-        CU_OK(cuMemAlloc(&memory, 1 << 20));
-        CU_OK(cuMemFree(memory));
+        round(argument);
         if (rounds >= 0) {
-            seconds[rounds] = check_seconds() - begin;
+            seconds[rounds] = (check_seconds() - begin) / parts;
             sum += seconds[rounds];
         }
     }
-    benchmark_figure_with_mean("calls", "malloc_free", "us", benchmark_median(seconds, rounds) * 1e6,
-                               sum / rounds * 1e6);
+    benchmark_figure_with_mean("calls", name, "us", benchmark_median(seconds, rounds) * 1e6, sum / rounds * 1e6);
+}
+
+#define ROW 32
+
+static void allocate_and_free(void *bytes) {
+    CUdeviceptr memory;
+    CU_OK(cuMemAlloc(&memory, *(const size_t *) bytes));
+    CU_OK(cuMemFree(memory));
+}
+
+static void allocate_row_and_free(void *bytes) {
+    CUdeviceptr memory[ROW];
+    for (int i = 0; i < ROW; i++) {
+        CU_OK(cuMemAlloc(&memory[i], *(const size_t *) bytes));
+    }
+    for (int i = 0; i < ROW; i++) {
+        CU_OK(cuMemFree(memory[i]));
+    }
+}
+
+static void use_stream(void *memory) {
+    CUstream stream;
+    CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    static const char bytes[64];
+    CU_OK(cuMemcpyHtoDAsync(*(const CUdeviceptr *) memory, bytes, sizeof bytes, stream));
+    CU_OK(cuStreamDestroy(stream));
+}
+
+/* Allocations one by one, and 32 in a row; streams that are used once. */
+static void allocations(const benchmark_options_t *options) {
+    static const size_t sizes[] = {4096, 1 << 20, 64 << 20, 256 << 20, 1 << 30}, rows[] = {1 << 20, 16 << 20};
+    char name[64];
+    size_t available, total;
+    CU_OK(cuMemGetInfo(&available, &total));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] < available / 2; i++) {
+        size_t bytes = sizes[i];
+        snprintf(name, sizeof name, "malloc_free.%zu", bytes);
+        repeat(options, name, 1, allocate_and_free, &bytes);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && ROW * rows[i] < available / 2; i++) {
+        size_t bytes = rows[i];
+        snprintf(name, sizeof name, "malloc_free_row.%zu", bytes);
+        repeat(options, name, ROW, allocate_row_and_free, &bytes);
+    }
+    CUdeviceptr memory;
+    CU_OK(cuMemAlloc(&memory, 64));
+    repeat(options, "stream_use", 1, use_stream, &memory);
+    CU_OK(cuCtxSynchronize());
+    CU_OK(cuMemFree(memory));
 }
 
 /* The work done in a given time, for slow machines, on which single timings mean little. */

@@ -62,7 +62,7 @@ record Measure(String name, String label, String unit, String socket, String mem
             Target.NONE, new Target(AT_MOST_NATIVE_TIMES, 1), 0));
         plain(rows, "calls.launches", "launches executed", "1/s");
         plain(rows, "calls.events", "event records executed", "1/s");
-        plain(rows, "calls.malloc_free", "allocate and free 1 MiB", "us");
+        allocations(rows);
         for (String memory : List.of("pinned", "pageable")) {
             for (String direction : List.of("in", "out")) {
                 for (long bytes : SIZES) {
@@ -95,6 +95,21 @@ record Measure(String name, String label, String unit, String socket, String mem
         rows.add(new Measure("idle.broker_memory", "16 idle sessions: broker's memory", "MiB", "", "",
             new Target(AT_MOST, 250), new Target(AT_MOST, 250), 0));
         return rows;
+    }
+
+    private static void allocations(List<Measure> rows) {
+        for (long bytes : new long[] {4 * KIB, MIB, 64 * MIB, 256 * MIB, 1024 * MIB}) {
+            Target target = bytes == MIB ? new Target(AT_MOST_NATIVE_TIMES, 1)
+                : bytes <= 64 * MIB ? NEAR_NATIVE : new Target(AT_MOST_NATIVE_TIMES, 1.2);
+            rows.add(new Measure("calls.malloc_free." + bytes, "allocate and free " + size(bytes), "us", "", "",
+                target, target, 0));
+        }
+        for (long bytes : new long[] {MIB, 16 * MIB}) {
+            plain(rows, "calls.malloc_free_row." + bytes,
+                "allocate 32 blocks of " + size(bytes) + ", free them; for each", "us");
+        }
+        rows.add(new Measure("calls.stream_use", "create a stream, copy 64 B, destroy it", "us", "", "",
+            new Target(AT_MOST_NATIVE_TIMES, 1.1), new Target(AT_MOST_NATIVE_TIMES, 1.1), 0));
     }
 
     private static void latency(List<Measure> rows, String name, String label) {
