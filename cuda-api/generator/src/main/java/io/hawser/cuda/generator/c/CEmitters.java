@@ -31,6 +31,7 @@ public final class CEmitters {
             files.write(prefix + "procs.inc", tables.procs());
             files.write(prefix + "unsupported.h", tables.unsupportedHeader());
             files.write(prefix + "unsupported.c", tables.unsupported());
+            files.write(prefix + "refused.inc", tables.refused());
             CCallsEmitter calls = new CCallsEmitter(library);
             files.write(prefix + "calls.h", calls.header());
             for (Group group : library.groups()) {

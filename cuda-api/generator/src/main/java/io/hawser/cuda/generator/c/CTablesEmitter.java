@@ -85,6 +85,14 @@ final class CTablesEmitter {
         return out;
     }
 
+    /** Functions of the library above without an implementation, one a line. */
+    Code refused() {
+        Code out = new Code();
+        out.line("/* HWS_REFUSED(function of the library above). */");
+        library.refused().forEach(name -> out.line("HWS_REFUSED(%s)", name));
+        return out;
+    }
+
     /** Declarations of {@link #unsupported}, for the look-up table. */
     Code unsupportedHeader() {
         Code out = new Code();

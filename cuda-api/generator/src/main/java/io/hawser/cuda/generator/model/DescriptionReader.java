@@ -11,10 +11,10 @@ import io.hawser.cuda.generator.yaml.TypesYaml;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.TreeMap;
 
 /** Reads the description's files and builds their model. */
 public final class DescriptionReader {
@@ -55,16 +55,20 @@ public final class DescriptionReader {
             groups.add(new Group(group.group(), group.functions().stream()
                 .map(f -> function(types, yaml.number(), group.local(), f)).toList()));
         }
-        Map<String, Integer> unsupported = new LinkedHashMap<>();
+        Map<String, Integer> unsupported = new TreeMap<>();
+        List<String> refused = new ArrayList<>();
         if (yaml.unsupported() != null) {
-            source.read(folder + "/" + yaml.unsupported() + ".yaml", JsonNode.class).get("exports").properties()
-                .forEach(e -> unsupported.put(e.getKey(), version(e.getKey(),
+            for (JsonNode group : source.read(folder + "/" + yaml.unsupported() + ".yaml", JsonNode.class)
+                .get("groups")) {
+                group.path("exports").properties().forEach(e -> unsupported.put(e.getKey(), version(e.getKey(),
                     e.getValue().isNull() ? null : e.getValue().asText())));
+                group.path("runtime").forEach(name -> refused.add(name.asText()));
+            }
         }
         return new Library(yaml.library(), yaml.number(), yaml.soname(), yaml.javaName(),
             yaml.javaPackage() == null ? "io.hawser.cuda.generated" : yaml.javaPackage(), uses,
             yaml.result(), yaml.errors(), yaml.guestHeader(), types, groups, unsupported,
-            foreignClasses(folder, yaml.foreign(), groups));
+            refused, foreignClasses(folder, yaml.foreign(), groups));
     }
 
     private List<ForeignClass> foreignClasses(String folder, String file, List<Group> groups) throws IOException {

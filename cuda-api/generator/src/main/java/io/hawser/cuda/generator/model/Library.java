@@ -20,12 +20,13 @@ import java.util.Map;
  * @param types its types.
  * @param groups its functions.
  * @param unsupported exports without a description, each with the first version that has it (0: unknown).
+ * @param refused functions of the library above it that have no implementation for the same reasons.
  * @param foreignClasses classes of functions that the worker calls in the machine's own library, beside the backend
  *     interface.
  */
 public record Library(String name, int number, String soname, String javaName, String javaPackage, Library uses,
     String result, Errors errors, String guestHeader, TypeTable types, List<Group> groups,
-    Map<String, Integer> unsupported, List<ForeignClass> foreignClasses) {
+    Map<String, Integer> unsupported, List<String> refused, List<ForeignClass> foreignClasses) {
 
     /** All functions. */
     public List<ApiFunction> functions() {
