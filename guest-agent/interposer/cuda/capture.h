@@ -81,6 +81,7 @@ CUresult hws_capture_bytes(CUdeviceptr dst, CUmemorytype dst_type, CUdeviceptr s
 CUresult hws_capture_box(const CUDA_MEMCPY3D *copy, CUstream stream);
 CUresult hws_capture_memset(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element_bytes, size_t width,
                             size_t height, CUstream stream);
+CUresult hws_capture_memory_ops(CUstream stream, const CUstreamBatchMemOpParams *ops, unsigned count);
 CUresult hws_capture_host(CUstream stream, CUhostFn function, void *user_data);
 CUresult hws_capture_allocate(CUstream stream, const CUmemPoolProps *props, size_t bytes, CUdeviceptr *dptr_p);
 CUresult hws_capture_free(CUstream stream, CUdeviceptr address);

@@ -126,6 +126,13 @@ CUresult hws_capture_memset(CUdeviceptr dst, size_t pitch, unsigned value, unsig
     return hws_capture_add(stream, hws_params_memset(&from, NULL, &params), &params);
 }
 
+CUresult hws_capture_memory_ops(CUstream stream, const CUstreamBatchMemOpParams *ops, unsigned count) {
+    const CUDA_BATCH_MEM_OP_NODE_PARAMS from = {.count = count,
+                                                .paramArray = (CUstreamBatchMemOpParams *) (uintptr_t) ops};
+    hws_params_t params;
+    return hws_capture_add(stream, hws_params_memory_ops(&from, &params), &params);
+}
+
 CUresult hws_capture_host(CUstream stream, CUhostFn function, void *user_data) {
     const CUDA_HOST_NODE_PARAMS from = {function, user_data};
     hws_params_t params;

@@ -53,7 +53,7 @@ typedef struct hws_node_copy {
 /* The parameters of a node. Their holder owns them; the program owns nothing in them. */
 typedef struct hws_params {
     CUgraphNodeType type;
-    CUcontext context;      /* of a kernel, copy or memset */
+    CUcontext context;      /* of a kernel, copy, memset or batch of memory operations */
     hws_graph_call_t *call; /* the guest's part: of a host node, or of a copy with memory that only the guest has */
     union {
         hws_node_kernel_t kernel;
@@ -62,8 +62,9 @@ typedef struct hws_params {
         CUDA_HOST_NODE_PARAMS host;
         hws_graph_t *child; /* owned by the node */
         CUevent event;
-        CUDA_MEM_ALLOC_NODE_PARAMS alloc; /* its accessDescs are our own copy */
-        CUdeviceptr address;              /* of a free node */
+        CUDA_MEM_ALLOC_NODE_PARAMS alloc;         /* its accessDescs are our own copy */
+        CUdeviceptr address;                      /* of a free node */
+        CUDA_BATCH_MEM_OP_NODE_PARAMS memory_ops; /* its paramArray is our own copy */
     };
 } hws_params_t;
 
@@ -138,6 +139,15 @@ static inline CUgraph hws_graph_handle(const hws_graph_t *graph) {
 /* The outermost graph around this one. */
 const hws_graph_t *hws_graph_root(const hws_graph_t *graph);
 
+/* Receives each node of a graph and of its inner graphs, an inner graph's nodes after the node that contains it. */
+typedef void hws_node_visitor_t(hws_node_t *node, void *argument);
+void hws_graph_each(const hws_graph_t *graph, hws_node_visitor_t *visit, void *argument);
+
+/* The graph at this place inside a node; NULL behind the last. */
+static inline hws_graph_t *hws_params_inner(const hws_params_t *params, size_t at) {
+    return params->type == CU_GRAPH_NODE_TYPE_GRAPH && at == 0 ? params->child : NULL;
+}
+
 /* Whether the graph or an inner graph has a matching node. */
 bool hws_graph_contains(const hws_graph_t *graph, bool (*match)(const hws_node_t *node));
 
@@ -191,6 +201,7 @@ CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void *
                            hws_params_t *params_p);
 CUresult hws_params_memset(const CUDA_MEMSET_NODE_PARAMS *from, CUcontext context, hws_params_t *params_p);
 CUresult hws_params_host(const CUDA_HOST_NODE_PARAMS *from, hws_params_t *params_p);
+CUresult hws_params_memory_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *from, hws_params_t *params_p);
 CUresult hws_params_event(CUgraphNodeType type, CUevent event, hws_params_t *params_p);
 /* A child node: a copy of the graph, or, when moved, the graph itself. */
 CUresult hws_params_child(CUgraph graph, CUgraphChildGraphNodeOwnership ownership, hws_params_t *params_p);
@@ -229,6 +240,8 @@ struct hws_retained *hws_retained_join(struct hws_retained *some, struct hws_ret
 /* Releases them once the stream's work is done. */
 void hws_retained_drop_behind(struct hws_retained *retained, CUstream stream);
 CUresult hws_retained_share(const struct hws_retained *from, struct hws_retained **to_p);
+/* Shares the references of a graph and of its inner graphs. Adds them to *all_p, also on failure. Lock held. */
+CUresult hws_retained_collect(const hws_graph_t *graph, struct hws_retained **all_p);
 
 /* Leaves the calling function, and releases the lock, when an argument is no graph or node. */
 #define HWS_TAKE_GRAPH(name, handle)                                                                                   \

@@ -93,6 +93,12 @@ HWS_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hG
     return add(&place, hws_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &params), &params);
 }
 
+HWS_EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                             size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) {
+    ENTER_PLACE();
+    return add(&place, hws_params_memory_ops(nodeParams, &params), &params);
+}
+
 /* Copies or moves a graph into a child node. Holds the lock, because this reads the graph's contents. */
 static CUresult add_child(const hws_new_node_t *place, CUgraph child, CUgraphChildGraphNodeOwnership ownership) {
     hws_params_t params;
@@ -168,11 +174,15 @@ CUresult hws_params_of(const CUgraphNodeParams *from, hws_params_t *params_p) {
             return hws_params_event(from->type, from->eventWait.event, params_p);
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
             return hws_params_event(from->type, from->eventRecord.event, params_p);
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+            CUDA_BATCH_MEM_OP_NODE_PARAMS ops;
+            memcpy(&ops, &from->memOp, sizeof ops); /* v2 is laid out as v1 */
+            return hws_params_memory_ops(&ops, params_p);
+        }
         case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
         case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-            return hws_unsupported_use(&logged, "a conditional, external semaphore or memory operation node");
+            return hws_unsupported_use(&logged, "a conditional or external semaphore node");
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 static const char *const names[] = {
-    "KERNEL",     "MEMCPY",       "MEMSET",           "HOST",           "GRAPH",     "EMPTY",
-    "WAIT_EVENT", "EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT", "MEM_ALLOC", "MEM_FREE"};
+    "KERNEL",       "MEMCPY",           "MEMSET",         "HOST",      "GRAPH",    "EMPTY",        "WAIT_EVENT",
+    "EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT", "MEM_ALLOC", "MEM_FREE", "BATCH_MEM_OP", "CONDITIONAL"};
 
 static bool wants(unsigned flags, unsigned what) {
     return (flags & (what | CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE)) != 0;

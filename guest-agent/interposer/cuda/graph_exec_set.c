@@ -127,6 +127,13 @@ HWS_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraph
     return set(hGraphExec, hNode, hws_params_host(nodeParams, &params), &params);
 }
 
+HWS_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                       const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) {
+    hws_params_t params;
+    HWS_ENTER_CONTEXT();
+    return set(hGraphExec, hNode, hws_params_memory_ops(nodeParams, &params), &params);
+}
+
 HWS_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
     hws_params_t params;
     HWS_ENTER();

@@ -3,6 +3,7 @@
 #include "copy.h"
 #include "device.h"
 #include "graph_call.h"
+#include "stream_memory.h"
 #include "unseen.h"
 
 #include <stdlib.h>
@@ -92,6 +93,30 @@ CUresult hws_params_event(CUgraphNodeType type, CUevent event, hws_params_t *par
     return CUDA_SUCCESS;
 }
 
+/* Replaces the program's operations by a copy. */
+static CUresult own_memory_ops(CUDA_BATCH_MEM_OP_NODE_PARAMS *params) {
+    size_t bytes = params->count * sizeof *params->paramArray;
+    const CUstreamBatchMemOpParams *from = params->paramArray;
+    params->paramArray = malloc(bytes);
+    if (params->paramArray == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memcpy(params->paramArray, from, bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_params_memory_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *from, hws_params_t *params_p) {
+    HwsMemoryOp ops[HWS_MAX_MEMORY_OPS];
+    HWS_REQUIRE(from != NULL && from->count != 0 && from->count <= HWS_MAX_MEMORY_OPS && from->paramArray != NULL
+                && from->flags == 0);
+    *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .memory_ops = *from};
+    HWS_TRY(hws_params_context(from->ctx, &params_p->context));
+    hws_memory_ops_describe(from->paramArray, from->count, ops);
+    HWS_TRY(hws_memory_ops_check(hws_context_get(params_p->context)->device, ops, from->count));
+    params_p->memory_ops.ctx = params_p->context;
+    return own_memory_ops(&params_p->memory_ops);
+}
+
 static CUresult duplicate_kernel(const hws_node_kernel_t *from, hws_node_kernel_t *to) {
     const hws_function_t *known = hws_function_get(from->function);
     if (known == NULL) {
@@ -119,6 +144,8 @@ CUresult hws_params_duplicate(const hws_params_t *from, hws_params_t *params_p) 
             return duplicate_kernel(&from->kernel, &params_p->kernel);
         case CU_GRAPH_NODE_TYPE_GRAPH:
             return hws_graph_copy(from->child, &params_p->child);
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+            return own_memory_ops(&params_p->memory_ops);
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
             return CUDA_ERROR_NOT_SUPPORTED; /* CUDA: an address belongs to one node */
         default:
@@ -145,6 +172,9 @@ void hws_params_drop(hws_params_t *params) {
     } else if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
         free((void *) (uintptr_t) params->alloc.accessDescs);
         params->alloc.accessDescs = NULL;
+    } else if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+        free(params->memory_ops.paramArray);
+        params->memory_ops.paramArray = NULL;
     }
 }
 

@@ -257,6 +257,18 @@ HWS_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *
     GET(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, *dptr_out = node->params.address);
 }
 
+HWS_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out) {
+    HWS_ENTER();
+    HWS_REQUIRE(nodeParams_out != NULL);
+    GET(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, *nodeParams_out = node->params.memory_ops);
+}
+
+HWS_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) {
+    hws_params_t params;
+    HWS_ENTER_CONTEXT();
+    return set(hNode, hws_params_memory_ops(nodeParams, &params), &params);
+}
+
 HWS_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
     hws_params_t params;
     HWS_ENTER_CONTEXT();

@@ -3,6 +3,7 @@
  * again after its parameters have changed.
  */
 #include "graph_call.h"
+#include "stream_memory.h"
 
 #include "hws_cuda_calls.h"
 
@@ -75,6 +76,14 @@ static bool put_kernel(hws_blob_t *blob, const hws_node_kernel_t *kernel) {
         && put(blob, shape->attributes, attributes_bytes);
 }
 
+static bool put_memory_ops(hws_blob_t *blob, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params) {
+    HwsMemoryOp *ops = grow(blob, params->count * sizeof *ops);
+    if (ops != NULL) {
+        hws_memory_ops_describe(params->paramArray, params->count, ops);
+    }
+    return ops != NULL;
+}
+
 static bool put_memset(hws_blob_t *blob, const CUDA_MEMSET_NODE_PARAMS *params) {
     const HwsGraphMemset wire = {.dst = params->dst,
                                  .pitch = params->pitch,
@@ -112,6 +121,8 @@ static bool put_params(hws_blob_t *blob, const hws_params_t *params) {
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
             word = params->address;
             return put(blob, &word, sizeof word);
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+            return put_memory_ops(blob, &params->memory_ops);
         default:
             return true; /* an empty node */
     }

@@ -33,6 +33,10 @@ class HostileGraphTest {
     private static final int INVALID_VALUE = 1;
     private static final int OUT_OF_MEMORY = 2;
     private static final int ALLOCATED_BYTES = 4096;
+    private static final long WAIT_32 = 1;
+    private static final long WRITE_32 = 2;
+    private static final long WRITE_64 = 5;
+    private static final long BARRIER = 6;
     private static final long DEVICE = 0;
     private static final long REGION = 1;
     private static final long GUEST = 2;
@@ -106,6 +110,37 @@ class HostileGraphTest {
             assertEquals(0, guest.call(CudaOpcodes.hwsMemUnmap, address, unit).status());
             assertEquals(INVALID_VALUE, outcome(guest, memset(address, 0, unit, 1, 1)), "unmapped");
         });
+    }
+
+    /** An operation: type, flags, address, value. */
+    private static byte[] operations(long... words) {
+        ByteBuffer body = bytes(words.length * Long.BYTES);
+        Arrays.stream(words).forEach(body::putLong);
+        return node(0, CUgraphNodeType.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, body.array());
+    }
+
+    @Test
+    void shouldRefuseOperationsOnMemoryThatIsNotTheGuests() throws IOException {
+        session((rig, guest) -> {
+            long memory = guest.allocate(ALLOCATED_BYTES);
+            assertEquals(0, outcome(guest, operations(WRITE_32, memory + ALLOCATED_BYTES - 4, 1)));
+            assertEquals(0, outcome(guest, operations(BARRIER, -1, 0, WRITE_64, memory, 1)));
+            for (long address : new long[] {0, 4096, -4, memory - 4, memory + ALLOCATED_BYTES}) {
+                assertEquals(INVALID_VALUE, outcome(guest, operations(WAIT_32, address, 1)), "" + address);
+            }
+            assertEquals(INVALID_VALUE, outcome(guest, operations(WRITE_64, memory + ALLOCATED_BYTES - 4, 1)));
+            assertEquals(INVALID_VALUE, outcome(guest, operations(WRITE_32, memory, 1, WRITE_32, 4096, 1)));
+        });
+    }
+
+    @Test
+    void shouldRefuseMalformedOperations() throws IOException {
+        long[][] bodies = {{WRITE_32, 0}, {WRITE_32, 0, 0, WRITE_32}, new long[3 * 257], {0, 0, 0}, {7, 0, 0},
+            {WRITE_32 | 2L << 32, 0, 0}, {WAIT_32 | 4L << 32, 0, 0}, {-1, 0, 0}};
+        for (long[] body : bodies) {
+            refuse(body.length == 2 ? "length must fit" : body.length % 3 != 0 || body.length > 768 ? "be complete"
+                : "type and flags of CUDA", (rig, guest) -> add(guest, create(guest), operations(body)));
+        }
     }
 
     @Test

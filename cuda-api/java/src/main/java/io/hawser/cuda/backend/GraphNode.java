@@ -116,6 +116,13 @@ public sealed interface GraphNode {
     record EventWait(long event) implements GraphNode {}
 
     /**
+     * Waits for values in memory and writes of values, in order.
+     *
+     * @param operations array of 1 to 256 CUstreamBatchMemOpParams.
+     */
+    record MemoryOperations(MemorySegment operations) implements GraphNode {}
+
+    /**
      * Frees the memory of an allocating node of this or another graph.
      *
      * @param address address of the memory.

@@ -1,12 +1,14 @@
 package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.GraphNode;
+import io.hawser.cuda.generated.CUDA_BATCH_MEM_OP_NODE_PARAMS_v1;
 import io.hawser.cuda.generated.CUDA_CHILD_GRAPH_NODE_PARAMS;
 import io.hawser.cuda.generated.CUDA_HOST_NODE_PARAMS;
 import io.hawser.cuda.generated.CUDA_KERNEL_NODE_PARAMS_v2;
 import io.hawser.cuda.generated.CUDA_MEMCPY3D;
 import io.hawser.cuda.generated.CUDA_MEMSET_NODE_PARAMS;
 import io.hawser.cuda.generated.CUgraphNodeParams;
+import io.hawser.cuda.generated.CUstreamBatchMemOpParams;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -104,6 +106,17 @@ final class GraphParams {
         MemorySegment params = arena.allocate(CUDA_HOST_NODE_PARAMS.BYTES, Long.BYTES);
         params.set(ValueLayout.JAVA_LONG, CUDA_HOST_NODE_PARAMS.FN_OFFSET, entry.address());
         params.set(ValueLayout.JAVA_LONG, CUDA_HOST_NODE_PARAMS.USER_DATA_OFFSET, host.id());
+        return params;
+    }
+
+    /** CUDA_BATCH_MEM_OP_NODE_PARAMS. */
+    static MemorySegment operations(Arena arena, GraphNode.MemoryOperations node, long context) {
+        MemorySegment params = arena.allocate(CUDA_BATCH_MEM_OP_NODE_PARAMS_v1.BYTES, Long.BYTES);
+        params.set(ValueLayout.JAVA_LONG, CUDA_BATCH_MEM_OP_NODE_PARAMS_v1.CTX_OFFSET, context);
+        params.set(ValueLayout.JAVA_INT, CUDA_BATCH_MEM_OP_NODE_PARAMS_v1.COUNT_OFFSET,
+            (int) (node.operations().byteSize() / CUstreamBatchMemOpParams.BYTES));
+        params.set(ValueLayout.JAVA_LONG, CUDA_BATCH_MEM_OP_NODE_PARAMS_v1.PARAM_ARRAY_OFFSET,
+            owned(arena, node.operations()).address());
         return params;
     }
 

@@ -108,6 +108,8 @@ final class Graphs implements GraphBackend {
                     count, record.event());
                 case GraphNode.EventWait wait -> CudaGraphNative.cuGraphAddEventWaitNode(out, graph, before, count,
                     wait.event());
+                case GraphNode.MemoryOperations operations -> CudaGraphNative.cuGraphAddBatchMemOpNode(out, graph,
+                    before, count, GraphParams.operations(arena, operations, context.getAsLong()));
                 case GraphNode.Free free -> CudaGraphNative.cuGraphAddMemFreeNode(out, graph, before, count,
                     free.address());
             };
@@ -190,6 +192,8 @@ final class Graphs implements GraphBackend {
                 case GraphNode.EventRecord record ->
                     CudaGraphNative.cuGraphEventRecordNodeSetEvent(node, record.event());
                 case GraphNode.EventWait wait -> CudaGraphNative.cuGraphEventWaitNodeSetEvent(node, wait.event());
+                case GraphNode.MemoryOperations operations -> CudaGraphNative.cuGraphBatchMemOpNodeSetParams(node,
+                    GraphParams.operations(arena, operations, context.getAsLong()));
                 case GraphNode.Empty empty -> 0;
                 case GraphNode.Child child -> CUDA_ERROR_INVALID_VALUE;
                 case GraphNode.Free free -> CUDA_ERROR_INVALID_VALUE;
@@ -255,6 +259,8 @@ final class Graphs implements GraphBackend {
                     record.event());
                 case GraphNode.EventWait wait -> CudaGraphNative.cuGraphExecEventWaitNodeSetEvent(exec, node,
                     wait.event());
+                case GraphNode.MemoryOperations operations -> CudaGraphNative.cuGraphExecBatchMemOpNodeSetParams(exec,
+                    node, GraphParams.operations(arena, operations, context.getAsLong()));
                 case GraphNode.Empty empty -> 0;
                 case GraphNode.Free free -> CUDA_ERROR_INVALID_VALUE;
             };

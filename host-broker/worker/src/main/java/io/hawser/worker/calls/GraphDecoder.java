@@ -14,6 +14,7 @@ import io.hawser.cuda.generated.HwsGraphFree;
 import io.hawser.cuda.generated.HwsGraphHost;
 import io.hawser.cuda.generated.HwsGraphKernel;
 import io.hawser.cuda.generated.HwsGraphMemset;
+import io.hawser.cuda.generated.HwsMemoryOp;
 import io.hawser.cuda.generated.HwsPosition;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.CudaResult;
@@ -24,6 +25,7 @@ import io.hawser.worker.session.GraphParameters.Range;
 import io.hawser.worker.session.GraphState;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -122,8 +124,9 @@ final class GraphDecoder {
     Result decode(int type, long contextId, MemorySegment body) {
         Result result = new Result();
         int wanted = lengthOf(type);
-        if (wanted < 0 || type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL ? body.byteSize() < Math.max(wanted, 0)
-            : body.byteSize() != wanted) {
+        boolean mayBeLonger = type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+            || type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+        if (wanted < 0 || mayBeLonger ? body.byteSize() < Math.max(wanted, 0) : body.byteSize() != wanted) {
             return result.malformed("a node's length must fit its type: type=" + type + " bytes=" + body.byteSize());
         }
         if (wanted < 0) {
@@ -147,11 +150,12 @@ final class GraphDecoder {
                 event(result, type, i64(body, HwsGraphEvent.EVENT_OFFSET));
             case CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_FREE ->
                 free(result, context, i64(body, HwsGraphFree.ADDRESS_OFFSET));
+            case CUgraphNodeType.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP -> operations(result, context, body);
             default -> result.plain(type, null, new GraphNode.Empty(), List.of());
         };
     }
 
-    /** Length of a type's body, of a kernel's without its parameters; -1 for a type that the wire does not support. */
+    /** Length of a type's body, or its least length; -1 for a type that the wire does not support. */
     private static int lengthOf(int type) {
         return switch (type) {
             case CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL -> HwsGraphKernel.BYTES;
@@ -163,6 +167,7 @@ final class GraphDecoder {
             case CUgraphNodeType.CU_GRAPH_NODE_TYPE_WAIT_EVENT, CUgraphNodeType.CU_GRAPH_NODE_TYPE_EVENT_RECORD ->
                 HwsGraphEvent.BYTES;
             case CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_FREE -> HwsGraphFree.BYTES;
+            case CUgraphNodeType.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP -> HwsMemoryOp.BYTES;
             default -> -1;
         };
     }
@@ -369,6 +374,20 @@ final class GraphDecoder {
             type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_EVENT_RECORD ? new GraphNode.EventRecord(event.nativeHandle())
                 : new GraphNode.EventWait(event.nativeHandle()),
             List.of());
+    }
+
+    private Result operations(Result result, Handle context, MemorySegment body) {
+        MemoryOperations operations = new MemoryOperations(body, Arena.ofAuto());
+        if (operations.malformed() != null) {
+            return result.malformed(operations.malformed());
+        }
+        for (Range range : operations.ranges()) {
+            if (!objects.allocations().contains(range.address(), range.bytes())) {
+                return result.error(CudaResult.INVALID_VALUE);
+            }
+        }
+        return result.plain(CUgraphNodeType.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, context,
+            new GraphNode.MemoryOperations(operations.params()), operations.ranges());
     }
 
     private Result free(Result result, Handle context, long address) {

@@ -1,12 +1,12 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.generated.CUstreamBatchMemOpParams;
 import io.hawser.cuda.generated.CUtensorMap;
 import io.hawser.cuda.generated.HwsTensorMap;
 import io.hawser.cuda.generated.MemopsManualCalls;
 import io.hawser.cuda.generated.TensorMapManualCalls;
 import io.hawser.cuda.generated.TensorMapReplies;
 import io.hawser.worker.session.Call;
+import io.hawser.worker.session.GraphParameters.Range;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -14,25 +14,6 @@ import java.lang.foreign.ValueLayout;
 
 /** Stream memory operations (waits for values in memory, and writes of values), and tensor maps. Session thread. */
 final class StreamMemoryCalls implements MemopsManualCalls<Call>, TensorMapManualCalls<Call> {
-    // An operation of hwsStreamMemOps: u32 type, u32 flags, u64 address, u64 value.
-    private static final int OP_BYTES = 24;
-    private static final int OP_FLAGS_OFFSET = 4;
-    private static final int OP_ADDRESS_OFFSET = 8;
-    private static final int OP_VALUE_OFFSET = 16;
-    // CUstreamBatchMemOpParams of CUDA 13.0 cuda.h. Waits and writes have the same fields, and so have barriers and
-    // flushes.
-    private static final int ADDRESS_OFFSET = 8;
-    private static final int VALUE_OFFSET = 16;
-    private static final int FLAGS_OFFSET = 24;
-    private static final int BARRIER_FLAGS_OFFSET = 4;
-    // CUstreamBatchMemOpType
-    private static final int WAIT_32 = 1;
-    private static final int WRITE_32 = 2;
-    private static final int FLUSH_REMOTE_WRITES = 3;
-    private static final int WAIT_64 = 4;
-    private static final int WRITE_64 = 5;
-    private static final int BARRIER = 6;
-    private static final int WAIT_FLAGS = 3 | 1 << 30; // comparison; CU_STREAM_WAIT_VALUE_FLUSH
     private static final int MAP_ALIGNMENT = 64;
 
     private final Session session;
@@ -43,51 +24,21 @@ final class StreamMemoryCalls implements MemopsManualCalls<Call>, TensorMapManua
 
     @Override
     public void hwsStreamMemOps(Call call, long stream, int opsBytes, MemorySegment ops) {
-        int count = (int) (ops.byteSize() / OP_BYTES);
-        if (count == 0 || ops.byteSize() % OP_BYTES != 0) {
-            call.fatal("operations must be complete and at least one: bytes=" + ops.byteSize());
-            return;
-        }
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment params = arena.allocate((long) count * CUstreamBatchMemOpParams.BYTES, Long.BYTES);
-            for (int i = 0; i < count; i++) {
-                if (!put(call, ops.asSlice((long) i * OP_BYTES, OP_BYTES),
-                    params.asSlice((long) i * CUstreamBatchMemOpParams.BYTES, CUstreamBatchMemOpParams.BYTES))) {
+            MemoryOperations operations = new MemoryOperations(ops, arena);
+            if (operations.malformed() != null) {
+                call.fatal(operations.malformed());
+                return;
+            }
+            for (Range range : operations.ranges()) {
+                if (!call.checkDevice(range.address(), range.bytes())) {
                     return;
                 }
             }
-            session.gates().issued(count);
-            call.finish(session.backend().streamMemOps(call.lastStream().stream(), count, params));
+            session.gates().issued(operations.count());
+            call.finish(session.backend().streamMemOps(call.lastStream().stream(), operations.count(),
+                operations.params()));
         }
-    }
-
-    /** Converts one operation to the driver's form; false when this has ended the call. */
-    private static boolean put(Call call, MemorySegment op, MemorySegment params) {
-        int type = op.get(ValueLayout.JAVA_INT_UNALIGNED, 0);
-        int flags = op.get(ValueLayout.JAVA_INT_UNALIGNED, OP_FLAGS_OFFSET);
-        long address = op.get(ValueLayout.JAVA_LONG_UNALIGNED, OP_ADDRESS_OFFSET);
-        int known = switch (type) {
-            case WAIT_32, WAIT_64 -> WAIT_FLAGS;
-            case WRITE_32, WRITE_64, BARRIER -> 1;
-            default -> 0;
-        };
-        if (type < WAIT_32 || type > BARRIER || (flags & ~known) != 0) {
-            call.fatal("an operation must have a type and flags of CUDA: type=" + type + " flags=" + flags);
-            return false;
-        }
-        params.set(ValueLayout.JAVA_INT, 0, type);
-        if (type == BARRIER || type == FLUSH_REMOTE_WRITES) {
-            params.set(ValueLayout.JAVA_INT, BARRIER_FLAGS_OFFSET, flags);
-            return true;
-        }
-        int bytes = type == WAIT_32 || type == WRITE_32 ? Integer.BYTES : Long.BYTES;
-        if (!call.checkDevice(address, bytes)) {
-            return false;
-        }
-        params.set(ValueLayout.JAVA_LONG, ADDRESS_OFFSET, address);
-        params.set(ValueLayout.JAVA_LONG, VALUE_OFFSET, op.get(ValueLayout.JAVA_LONG_UNALIGNED, OP_VALUE_OFFSET));
-        params.set(ValueLayout.JAVA_INT, FLAGS_OFFSET, flags);
-        return true;
     }
 
     @Override

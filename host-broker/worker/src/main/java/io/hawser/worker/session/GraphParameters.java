@@ -49,12 +49,13 @@ public record GraphParameters(int type, Handle context, GraphNode node, long cal
 
     /** The same parameters without pointers into the guest's record. */
     public GraphParameters owned() {
-        if (!(node instanceof GraphNode.Kernel k)) {
-            return this;
-        }
-        return new GraphParameters(type, context, new GraphNode.Kernel(k.function(), k.gridX(), k.gridY(), k.gridZ(),
-            k.blockX(), k.blockY(), k.blockZ(), k.sharedBytes(), k.flags(), MemorySegment.NULL, MemorySegment.NULL),
-            callbackId, form, ranges);
+        GraphNode owned = switch (node) {
+            case GraphNode.Kernel k -> new GraphNode.Kernel(k.function(), k.gridX(), k.gridY(), k.gridZ(), k.blockX(),
+                k.blockY(), k.blockZ(), k.sharedBytes(), k.flags(), MemorySegment.NULL, MemorySegment.NULL);
+            case GraphNode.MemoryOperations operations -> new GraphNode.MemoryOperations(MemorySegment.NULL);
+            default -> node;
+        };
+        return owned == node ? this : new GraphParameters(type, context, owned, callbackId, form, ranges);
     }
 
     /** Whether the session still owns all memory that it uses. */

@@ -190,6 +190,7 @@ final class Graphs implements GraphBackend {
             case GraphNode.EventWait wait -> checkEvent(wait.event());
             case GraphNode.Free free -> device.graphMemory.at(free.address()) == null ? CUDA_ERROR_INVALID_VALUE
                 : CUDA_SUCCESS;
+            case GraphNode.MemoryOperations operations -> CUDA_ERROR_NOT_SUPPORTED; // as streams of the software GPU
             default -> CUDA_SUCCESS;
         };
     }
