@@ -28,15 +28,30 @@ const hws_graph_t *hws_graph_root(const hws_graph_t *graph) {
     return graph;
 }
 
-bool hws_graph_contains(const hws_graph_t *graph, bool (*match)(const hws_node_t *node)) {
+void hws_graph_each(const hws_graph_t *graph, hws_node_visitor_t *visit, void *argument) {
     for (size_t i = 0; i < graph->count; i++) {
-        const hws_node_t *node = graph->nodes[i];
-        if (match(node)
-            || (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH && hws_graph_contains(node->params.child, match))) {
-            return true;
+        const hws_graph_t *inner;
+        visit(graph->nodes[i], argument);
+        for (size_t at = 0; (inner = hws_params_inner(&graph->nodes[i]->params, at)) != NULL; at++) {
+            hws_graph_each(inner, visit, argument);
         }
     }
-    return false;
+}
+
+typedef struct hws_search {
+    bool (*match)(const hws_node_t *node);
+    bool found;
+} hws_search_t;
+
+static void search(hws_node_t *node, void *argument) {
+    hws_search_t *open = argument;
+    open->found = open->found || open->match(node);
+}
+
+bool hws_graph_contains(const hws_graph_t *graph, bool (*match)(const hws_node_t *node)) {
+    hws_search_t open = {.match = match};
+    hws_graph_each(graph, search, &open);
+    return open.found;
 }
 
 hws_node_t *hws_graph_node(const hws_graph_t *graph, uint32_t index) {

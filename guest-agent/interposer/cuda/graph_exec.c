@@ -12,37 +12,33 @@
     (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD                              \
      | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
-static size_t count_calls(const hws_graph_t *graph) {
-    size_t count = 0;
-    for (size_t i = 0; i < graph->count; i++) {
-        const hws_params_t *params = &graph->nodes[i]->params;
-        count += params->call != NULL ? 1 : 0;
-        count += params->type == CU_GRAPH_NODE_TYPE_GRAPH ? count_calls(params->child) : 0;
-    }
-    return count;
+static void count_call(hws_node_t *node, void *count) {
+    *(size_t *) count += node->params.call != NULL ? 1 : 0;
 }
 
-static void collect_calls(const hws_graph_t *graph, hws_exec_call_t *calls, size_t *count) {
-    for (size_t i = 0; i < graph->count; i++) {
-        const hws_params_t *params = &graph->nodes[i]->params;
-        if (params->call != NULL) {
-            calls[(*count)++] = (hws_exec_call_t) {.node = {graph->handle, graph->nodes[i]->index},
-                                                   .call = hws_graph_call_hold(params->call)};
-        }
-        if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-            collect_calls(params->child, calls, count);
-        }
+typedef struct hws_exec_calls {
+    hws_exec_call_t *items;
+    size_t count;
+} hws_exec_calls_t;
+
+static void collect_call(hws_node_t *node, void *argument) {
+    hws_exec_calls_t *calls = argument;
+    if (node->params.call != NULL) {
+        calls->items[calls->count++] = (hws_exec_call_t) {.node = {node->graph->handle, node->index},
+                                                          .call = hws_graph_call_hold(node->params.call)};
     }
 }
 
 /* The calls that an execution of the graph makes, held; NULL when memory is short. */
 static hws_exec_call_t *calls_of(const hws_graph_t *graph, size_t *count_p) {
-    hws_exec_call_t *calls = malloc((count_calls(graph) + 1) * sizeof *calls);
-    *count_p = 0;
-    if (calls != NULL) {
-        collect_calls(graph, calls, count_p);
+    size_t count = 0;
+    hws_graph_each(graph, count_call, &count);
+    hws_exec_calls_t calls = {.items = malloc((count + 1) * sizeof *calls.items)};
+    if (calls.items != NULL) {
+        hws_graph_each(graph, collect_call, &calls);
     }
-    return calls;
+    *count_p = calls.count;
+    return calls.items;
 }
 
 static void release_calls(hws_exec_call_t *calls, size_t count) {
@@ -85,7 +81,7 @@ static CUresult prepare(CUgraph handle, cuuint64_t flags, hws_exec_t **exec_p, C
     exec->calls = calls_of(graph, &exec->call_count);
     CUresult result = exec->calls == NULL ? CUDA_ERROR_OUT_OF_MEMORY : hws_graph_effects_of(graph, &exec->effects);
     if (result == CUDA_SUCCESS) {
-        result = hws_retained_share(graph->retained, &exec->retained);
+        result = hws_retained_collect(graph, &exec->retained);
     }
     exec->handle = result == CUDA_SUCCESS ? hws_handle_new(HWS_KIND_GRAPH_EXEC) : 0;
     if (exec->handle == 0) {
@@ -213,23 +209,26 @@ HWS_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flag
     return CUDA_SUCCESS;
 }
 
+/* Releases references of the executable graph, if it has been launched after its last launch. */
+static void release_objects(const hws_exec_t *exec, struct hws_retained *retained) {
+    if (exec->launched) {
+        hws_retained_drop_behind(retained, exec->last_stream);
+    } else {
+        hws_retained_drop(retained);
+    }
+}
+
 HWS_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
     HWS_ENTER();
     hws_exec_t *exec = hws_exec_get(hGraphExec);
     HWS_REQUIRE(exec != NULL);
-    struct hws_retained *retained = exec->retained;
-    CUstream stream = exec->last_stream;
-    bool launched = exec->launched;
     end_instance(exec);
     CUresult result = hws_call_hwsGraphExecDestroy(hGraphExec);
     clear(exec);
+    const hws_exec_t ended = *exec; /* a destructor may create an executable graph, which reuses the slot */
     exec->retained = NULL;
     hws_handle_drop(HWS_KIND_GRAPH_EXEC, (uint64_t) (uintptr_t) hGraphExec);
-    if (launched) {
-        hws_retained_drop_behind(retained, stream);
-    } else {
-        hws_retained_drop(retained);
-    }
+    release_objects(&ended, ended.retained);
     return result;
 }
 
@@ -244,10 +243,12 @@ static void adopt(hws_exec_t *exec, hws_exec_call_t *calls, size_t count) {
     exec->call_count = count;
 }
 
-static CUresult prepare_update(CUgraph handle, hws_exec_call_t **calls_p, size_t *count_p) {
+static CUresult prepare_update(CUgraph handle, hws_exec_call_t **calls_p, size_t *count_p,
+                               struct hws_retained **retained_p) {
     HWS_TAKE_GRAPH(graph, handle);
     HWS_REQUIRE(!graph->moved && !graph->capturing);
     HWS_TRY(hws_graph_flush(graph));
+    HWS_TRY(hws_retained_collect(graph, retained_p));
     *calls_p = calls_of(graph, count_p);
     return *calls_p == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
@@ -256,6 +257,7 @@ HWS_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
                                          CUgraphExecUpdateResultInfo *resultInfo) {
     hws_exec_call_t *calls;
     size_t count;
+    struct hws_retained *retained = NULL;
     uint32_t outcome = 0, reason = 0, error_index = 0, from_index = 0;
     uint64_t error_graph = 0, from_graph = 0;
     HWS_ENTER_CONTEXT();
@@ -263,9 +265,12 @@ HWS_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
     HWS_REQUIRE(exec != NULL && resultInfo != NULL);
     *resultInfo = (CUgraphExecUpdateResultInfo) {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
     hws_graph_lock();
-    CUresult result = prepare_update(hGraph, &calls, &count);
+    CUresult result = prepare_update(hGraph, &calls, &count, &retained);
     hws_graph_unlock();
-    HWS_TRY(result);
+    if (result != CUDA_SUCCESS) {
+        hws_retained_drop(retained);
+        return result;
+    }
     result = hws_call_hwsGraphExecUpdate(hGraphExec, hGraph, &outcome, &reason, &error_graph, &error_index, &from_graph,
                                          &from_index);
     if (result == CUDA_SUCCESS) {
@@ -276,8 +281,12 @@ HWS_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
     }
     if (result == CUDA_SUCCESS) {
         adopt(exec, calls, count);
+        struct hws_retained *replaced = exec->retained;
+        exec->retained = retained;
+        release_objects(exec, replaced);
     } else {
         release_calls(calls, count);
+        hws_retained_drop(retained);
     }
     return result;
 }

@@ -307,34 +307,23 @@ CUresult hws_graph_memory_freed(CUdeviceptr address) {
     return allocated ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Counts the memory nodes of a graph and its inner ones. */
-static size_t count_nodes(const hws_graph_t *graph) {
-    size_t count = 0;
-    for (size_t i = 0; i < graph->count; i++) {
-        const hws_node_t *node = graph->nodes[i];
-        count += is_memory_node(node) ? 1 : 0;
-        count += node->params.type == CU_GRAPH_NODE_TYPE_GRAPH ? count_nodes(node->params.child) : 0;
-    }
-    return count;
+static void count_node(hws_node_t *node, void *count) {
+    *(size_t *) count += is_memory_node(node) ? 1 : 0;
 }
 
 /* Lock held. */
-static void collect(const hws_graph_t *graph, hws_graph_effects_t *effects) {
-    for (size_t i = 0; i < graph->count; i++) {
-        const hws_node_t *node = graph->nodes[i];
-        const hws_params_t *params = &node->params;
-        hws_graph_memory_t *memory = NULL;
-        if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
-            memory = find_before(graph, node->index + 1, params->alloc.dptr);
-            effects->held[effects->held_count] = memory;
-            effects->held_count += memory != NULL ? 1 : 0;
-        } else if (params->type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
-            memory = freed_by(node);
-            effects->freed[effects->freed_count] = memory;
-            effects->freed_count += memory != NULL ? 1 : 0;
-        } else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-            collect(params->child, effects);
-        }
+static void collect(hws_node_t *node, void *argument) {
+    hws_graph_effects_t *effects = argument;
+    const hws_params_t *params = &node->params;
+    hws_graph_memory_t *memory = NULL;
+    if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+        memory = find_before(node->graph, node->index + 1, params->alloc.dptr);
+        effects->held[effects->held_count] = memory;
+        effects->held_count += memory != NULL ? 1 : 0;
+    } else if (params->type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+        memory = freed_by(node);
+        effects->freed[effects->freed_count] = memory;
+        effects->freed_count += memory != NULL ? 1 : 0;
     }
 }
 
@@ -360,7 +349,8 @@ static size_t subtract(hws_graph_memory_t **kept, hws_graph_memory_t *const *lis
 
 CUresult hws_graph_effects_of(const hws_graph_t *graph, hws_graph_effects_t *effects_p) {
     *effects_p = (hws_graph_effects_t) {0};
-    size_t count = count_nodes(graph);
+    size_t count = 0;
+    hws_graph_each(graph, count_node, &count);
     if (count == 0) {
         return CUDA_SUCCESS;
     }
@@ -372,7 +362,7 @@ CUresult hws_graph_effects_of(const hws_graph_t *graph, hws_graph_effects_t *eff
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     pthread_mutex_lock(&lock);
-    collect(graph, effects_p);
+    hws_graph_each(graph, collect, effects_p);
     effects_p->allocated_count = subtract(effects_p->allocated, effects_p->held, effects_p->held_count,
                                           effects_p->freed, effects_p->freed_count);
     effects_p->freed_count =

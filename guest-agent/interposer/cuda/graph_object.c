@@ -1,6 +1,7 @@
 /*
  * User objects: counted references to an object of the program, which graphs can hold. The last release runs the
- * destructor. An executable graph releases its references after its last launch.
+ * destructor. An executable graph has references to the objects of its graph and of the graphs inside. It releases them
+ * after its last launch; an update replaces them by those of the other graph.
  */
 #include "graph.h"
 
@@ -71,6 +72,19 @@ CUresult hws_retained_share(const struct hws_retained *from, struct hws_retained
         *copy = (struct hws_retained) {.next = *to_p, .object = from->object, .count = 1};
         atomic_fetch_add(&from->object->references, 1);
         *to_p = copy;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_retained_collect(const hws_graph_t *graph, struct hws_retained **all_p) {
+    struct hws_retained *own;
+    HWS_TRY(hws_retained_share(graph->retained, &own));
+    *all_p = hws_retained_join(own, *all_p);
+    for (size_t i = 0; i < graph->count; i++) {
+        const hws_graph_t *inner;
+        for (size_t at = 0; (inner = hws_params_inner(&graph->nodes[i]->params, at)) != NULL; at++) {
+            HWS_TRY(hws_retained_collect(inner, all_p));
+        }
     }
     return CUDA_SUCCESS;
 }

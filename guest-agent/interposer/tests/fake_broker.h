@@ -39,6 +39,7 @@ typedef struct broker_record {
 } broker_record_t;
 static broker_record_t broker_graphs[64];
 static _Atomic unsigned broker_graph_count;
+static _Atomic bool broker_updates; /* whether updates of executable graphs succeed */
 static _Atomic uint64_t broker_graph_call, broker_graph_memory = 0x7000000000;
 
 static bool broker_read(void *target, size_t bytes) {
@@ -150,6 +151,7 @@ static void broker_device_info(const hws_record_header_t *request, const uint8_t
     info.attributes[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR] = 65536;
     info.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 10;
     info.attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 1;
+    info.attributes[CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS] = 1;
     info.attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
     info.attributes[CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH] = payload[0] == 0 ? 1 : 0;
     info.attributes[CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT] = 4;
@@ -253,13 +255,16 @@ static bool broker_graph(const hws_record_header_t *request, const uint8_t *payl
             return true;
         case HWS_OPCODE_hwsGraphExecUpdate: {
             /* Refused: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, the topology, node 0 of the given graph. */
-            const struct {
+            struct {
                 uint32_t outcome, result;
                 uint64_t graph;
                 uint32_t index, padding;
                 uint64_t from;
                 uint32_t from_index, more;
             } reply = {910, 2, broker_u64(payload, 8), 0, 0, 0, 0, 0};
+            if (atomic_load(&broker_updates)) {
+                memset(&reply, 0, sizeof reply);
+            }
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &reply, sizeof reply);
             return true;
         }

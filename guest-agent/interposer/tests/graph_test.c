@@ -392,6 +392,66 @@ static void shouldDestroyAUserObjectWithItsLastGraph(void) {
     HWS_CHECK(cuUserObjectRetain(object, 1) == CUDA_ERROR_INVALID_VALUE);
 }
 
+static void shouldKeepObjectsOfInnerGraphsAndReplaceThemByAnUpdate(void) {
+    start();
+    CUgraph graphs[3];
+    CUgraphNode node;
+    CUgraphExec exec;
+    CUuserObject object;
+    CUgraphExecUpdateResultInfo info;
+    for (int i = 0; i < 3; i++) {
+        HWS_CHECK(cuGraphCreate(&graphs[i], 0) == CUDA_SUCCESS);
+        HWS_CHECK(cuUserObjectCreate(&object, NULL, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) == CUDA_SUCCESS);
+        HWS_CHECK(cuGraphRetainUserObject(graphs[i], object, 1, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS);
+    }
+    HWS_CHECK(cuGraphAddChildGraphNode(&node, graphs[0], NULL, 0, graphs[1]) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graphs[0], 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphDestroy(graphs[0]) == CUDA_SUCCESS && cuGraphDestroy(graphs[1]) == CUDA_SUCCESS);
+    HWS_CHECK(atomic_load(&destroyed) == 0);
+    HWS_CHECK(cuGraphExecUpdate_v2(exec, graphs[2], &info) == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    HWS_CHECK(atomic_load(&destroyed) == 0);
+    atomic_store(&broker_updates, true);
+    HWS_CHECK(cuGraphExecUpdate_v2(exec, graphs[2], &info) == CUDA_SUCCESS && atomic_load(&destroyed) == 2);
+    HWS_CHECK(cuGraphDestroy(graphs[2]) == CUDA_SUCCESS && atomic_load(&destroyed) == 2);
+    HWS_CHECK(cuGraphExecDestroy(exec) == CUDA_SUCCESS && atomic_load(&destroyed) == 3);
+}
+
+static void shouldSendOperationsOnMemoryAndCaptureThem(void) {
+    start();
+    CUstreamBatchMemOpParams ops[2] = {{.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+                                                      .address = memory,
+                                                      .value64 = 0xFFFFFFFF00000007u,
+                                                      .flags = CU_STREAM_WAIT_VALUE_EQ}},
+                                       {.memoryBarrier = {.operation = CU_STREAM_MEM_OP_BARRIER, .flags = 1}}};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.count = 2, .paramArray = ops}, shown;
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamWriteValue64_v2(stream, memory + 8, 1ull << 40, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && sent(HWS_OPCODE_hwsStreamMemOps) == 0);
+    HWS_CHECK(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params) == CUDA_SUCCESS);
+    memset(ops, 0, sizeof ops);
+    HWS_CHECK(cuGraphBatchMemOpNodeGetParams(node, &shown) == CUDA_SUCCESS && shown.count == 2);
+    HWS_CHECK(shown.ctx == context && shown.paramArray[0].waitValue.address == memory);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    const broker_record_t *record = last(HWS_OPCODE_hwsGraphAddNodes);
+    size_t at = BLOB_AT;
+    const uint8_t *body;
+    HwsMemoryOp wire[2];
+    HWS_CHECK(record != NULL && (uint32_t) broker_u64(record->payload, 8) == 2);
+    HwsGraphNode described = take_node(record, &at, &body);
+    memcpy(wire, body, sizeof *wire);
+    HWS_CHECK(described.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && described.bytes == sizeof *wire);
+    HWS_CHECK(wire->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 && wire->value == 1ull << 40);
+    described = take_node(record, &at, &body);
+    memcpy(wire, body, sizeof wire);
+    HWS_CHECK(described.bytes == sizeof wire && wire[0].address == memory && wire[0].value == 7);
+    HWS_CHECK(wire[0].flags == CU_STREAM_WAIT_VALUE_EQ && wire[1].flags == 1 && wire[1].address == 0);
+    params.count = 257;
+    HWS_CHECK(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params) == CUDA_ERROR_INVALID_VALUE);
+}
+
 static void shouldSendNothingWhileAStreamCaptures(void) {
     start();
     CUgraph graph;
@@ -839,6 +899,8 @@ int main(void) {
     RUN(shouldKnowMemoryThatNodesShare, 0);
     RUN(shouldFreeAnotherGraphsMemory, 0);
     RUN(shouldDestroyAUserObjectWithItsLastGraph, 0);
+    RUN(shouldKeepObjectsOfInnerGraphsAndReplaceThemByAnUpdate, 0);
+    RUN(shouldSendOperationsOnMemoryAndCaptureThem, 0);
     RUN(shouldSendNothingWhileAStreamCaptures, 0);
     RUN(shouldNameNoNodeWhereACaptureForbidsInstantiation, 0);
     RUN(shouldCaptureEarlyKernelsByProgrammaticEdges, 0);
