@@ -140,8 +140,9 @@ static CUresult make_node(hws_graph_t *graph, uint32_t index, hws_params_t *para
     node->graph = graph;
     node->index = index;
     node->params = *params;
-    if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-        params->child->owner = node;
+    hws_graph_t *inner;
+    for (size_t at = 0; (inner = hws_params_inner(params, at)) != NULL; at++) {
+        inner->owner = node;
     }
     graph->has_memory = graph->has_memory || params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC
         || params->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
@@ -280,6 +281,7 @@ CUresult hws_graph_copy(const hws_graph_t *graph, hws_graph_t **copy_p) {
 CUresult hws_params_child(CUgraph graph, CUgraphChildGraphNodeOwnership ownership, hws_params_t *params_p) {
     HWS_TAKE_GRAPH(inner, graph);
     *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_GRAPH};
+    HWS_TRY(hws_conditional_check_copy(inner));
     if (ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
         HWS_REQUIRE(inner->owner == NULL && !inner->capturing);
         inner->moved = true;
@@ -321,6 +323,7 @@ HWS_EXPORT CUresult cuGraphDestroy(CUgraph hGraph) {
 static CUresult clone_graph(CUgraph original, CUgraph *clone_p) {
     HWS_TAKE_GRAPH(graph, original);
     HWS_TRY(hws_graph_memory_check_copy(graph));
+    HWS_TRY(hws_conditional_check_copy(graph));
     hws_graph_t *copy;
     HWS_TRY(hws_graph_copy(graph, &copy));
     *clone_p = hws_graph_handle(copy);

@@ -50,10 +50,16 @@ typedef struct hws_node_copy {
     uint64_t region_offset;
 } hws_node_copy_t;
 
+/* The parameters of a conditional node. */
+typedef struct hws_node_conditional {
+    CUDA_CONDITIONAL_NODE_PARAMS shown; /* its phGraph_out is our own array */
+    hws_graph_t **bodies;               /* shown.size graphs, owned by the node */
+} hws_node_conditional_t;
+
 /* The parameters of a node. Their holder owns them; the program owns nothing in them. */
 typedef struct hws_params {
     CUgraphNodeType type;
-    CUcontext context;      /* of a kernel, copy, memset or batch of memory operations */
+    CUcontext context;      /* of a kernel, copy, memset, batch of memory operations or conditional node */
     hws_graph_call_t *call; /* the guest's part: of a host node, or of a copy with memory that only the guest has */
     union {
         hws_node_kernel_t kernel;
@@ -65,6 +71,7 @@ typedef struct hws_params {
         CUDA_MEM_ALLOC_NODE_PARAMS alloc;         /* its accessDescs are our own copy */
         CUdeviceptr address;                      /* of a free node */
         CUDA_BATCH_MEM_OP_NODE_PARAMS memory_ops; /* its paramArray is our own copy */
+        hws_node_conditional_t conditional;
     };
 } hws_params_t;
 
@@ -107,7 +114,7 @@ struct hws_graph {
     bool travelled;
     bool moved;         /* into a child node, by CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE */
     bool capturing;     /* a capture adds to it; the program does not own it yet */
-    unsigned instances; /* executable graphs, while it has allocations */
+    unsigned instances; /* executable graphs, while it has allocations or conditional nodes */
     bool has_memory;    /* an allocation or free node */
     hws_link_t *links;
     size_t link_count, link_capacity;
@@ -145,6 +152,9 @@ void hws_graph_each(const hws_graph_t *graph, hws_node_visitor_t *visit, void *a
 
 /* The graph at this place inside a node; NULL behind the last. */
 static inline hws_graph_t *hws_params_inner(const hws_params_t *params, size_t at) {
+    if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+        return at < params->conditional.shown.size ? params->conditional.bodies[at] : NULL;
+    }
     return params->type == CU_GRAPH_NODE_TYPE_GRAPH && at == 0 ? params->child : NULL;
 }
 
@@ -176,6 +186,8 @@ hws_node_t *hws_graph_node(const hws_graph_t *graph, uint32_t index);
 bool hws_edges_add(hws_edges_t *edges, hws_node_t *node, const CUgraphEdgeData *data);
 bool hws_edges_remove(hws_edges_t *edges, const hws_node_t *node, const CUgraphEdgeData *data);
 const hws_edge_t *hws_edges_find(const hws_edges_t *edges, const hws_node_t *node);
+/* The wire form of the edges from a node's dependencies, which the caller frees; NULL when memory is short. */
+HwsGraphEdge *hws_edges_describe(const hws_node_t *node);
 CUresult hws_edges_check(const hws_node_t *from, const CUgraphEdgeData *data);
 CUresult hws_graph_connect(hws_node_t *from, hws_node_t *to, const CUgraphEdgeData *data);
 /* *node_p receives a node of the cycle, or one after it. */
@@ -232,6 +244,16 @@ CUresult hws_graph_describe(const hws_params_t *params, uint32_t index, uint8_t 
 /* graph_memory.c */
 CUresult hws_graph_memory_check_copy(const hws_graph_t *graph);
 void hws_graph_memory_forget(hws_graph_t *graph);
+
+/* graph_conditional.c */
+/* CUDA's error for copying such a graph, or using it as a child: 0 when it has no conditional node. */
+CUresult hws_conditional_check_copy(const hws_graph_t *graph);
+/* Whether the graph is a body of a conditional node, or inside one. */
+bool hws_conditional_is_body(const hws_graph_t *graph);
+/* Adds a conditional node. params->phGraph_out receives the bodies. The lock must not be held. */
+CUresult hws_conditional_add(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                             CUDA_CONDITIONAL_NODE_PARAMS *params, CUgraphNode *node_p);
+void hws_conditional_drop(hws_node_conditional_t *conditional);
 
 /* graph_object.c */
 /* Releases references. Destructors run in the call, so the lock must not be held. */

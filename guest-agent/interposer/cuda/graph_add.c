@@ -16,11 +16,16 @@ typedef struct hws_new_node {
 /* Adds a node with these parameters. `taken` is the result of reading them from the program. */
 static CUresult add_locked(const hws_new_node_t *place, CUresult taken, hws_params_t *params) {
     HWS_TRY(taken);
+    static _Atomic bool logged;
     hws_graph_t *graph = hws_graph_get(place->graph);
     hws_node_t *node;
     if (graph == NULL) {
         hws_params_drop(params);
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (params->type == CU_GRAPH_NODE_TYPE_MEMCPY && params->call != NULL && hws_conditional_is_body(graph)) {
+        hws_params_drop(params);
+        return hws_unsupported_use(&logged, "a copy of memory that only the guest has, in a conditional node");
     }
     HWS_TRY(hws_node_add(graph, place->dependencies, place->data, place->count, params, &node));
     *place->node_p = hws_node_handle(node);
@@ -181,8 +186,9 @@ CUresult hws_params_of(const CUgraphNodeParams *from, hws_params_t *params_p) {
         }
         case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
         case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+            return hws_unsupported_use(&logged, "an external semaphore node");
         case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-            return hws_unsupported_use(&logged, "a conditional or external semaphore node");
+            return CUDA_ERROR_NOT_SUPPORTED; /* CUDA: its parameters cannot be set */
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -207,6 +213,9 @@ HWS_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, 
             nodeParams->alloc.dptr = alloc.dptr;
             return CUDA_SUCCESS;
         }
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+            return hws_conditional_add(hGraph, dependencies, dependencyData, numDependencies, &nodeParams->conditional,
+                                       phGraphNode);
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
             /*
              * Known deviation: data of the edges is ignored; the edges of a free node can only have the default data.

@@ -60,8 +60,9 @@ static void put_graph(FILE *file, const hws_graph_t *graph, unsigned flags) {
             fprintf(file, "\\nhandle 0x%" PRIx64, node->handle);
         }
         fputs("\"];\n", file);
-        if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH) {
-            put_graph(file, node->params.child, flags);
+        const hws_graph_t *inner;
+        for (size_t at = 0; (inner = hws_params_inner(&node->params, at)) != NULL; at++) {
+            put_graph(file, inner, flags);
         }
     }
     for (size_t i = 0; i < graph->count; i++) {

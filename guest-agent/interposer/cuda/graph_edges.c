@@ -58,6 +58,18 @@ CUresult hws_edges_check(const hws_node_t *from, const CUgraphEdgeData *data) {
     return CUDA_SUCCESS;
 }
 
+HwsGraphEdge *hws_edges_describe(const hws_node_t *node) {
+    HwsGraphEdge *edges = malloc((node->in.count + 1) * sizeof *edges);
+    for (size_t i = 0; edges != NULL && i < node->in.count; i++) {
+        const hws_edge_t *edge = &node->in.items[i];
+        edges[i] = (HwsGraphEdge) {.from = edge->node->index,
+                                   .fromPort = edge->data.from_port,
+                                   .toPort = edge->data.to_port,
+                                   .type = edge->data.type};
+    }
+    return edges;
+}
+
 /* Keeps an edge between nodes that the worker already has. */
 static bool add_link(hws_graph_t *graph, hws_node_t *from, hws_node_t *to, const CUgraphEdgeData *data) {
     if (graph->link_count == graph->link_capacity) {

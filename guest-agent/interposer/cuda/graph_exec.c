@@ -5,6 +5,7 @@
 
 #include "hws_cuda_calls.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,14 +63,15 @@ static void clear(hws_exec_t *exec) {
 static CUresult prepare(CUgraph handle, cuuint64_t flags, hws_exec_t **exec_p, CUgraphNode *error_p,
                         CUgraphInstantiateResult *result_p) {
     HWS_TAKE_GRAPH(graph, handle);
-    HWS_REQUIRE(!graph->moved && !graph->capturing);
+    HWS_REQUIRE(!graph->moved && !graph->capturing && !hws_conditional_is_body(graph));
     if (hws_graph_has_cycle(graph, error_p)) {
         *result_p = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
         return CUDA_ERROR_INVALID_VALUE;
     }
-    bool memory = hws_graph_memory_check_copy(graph) != CUDA_SUCCESS;
-    if (memory && graph->instances != 0) {
-        return CUDA_ERROR_NOT_SUPPORTED; /* CUDA: one at a time while there are memory nodes */
+    bool single =
+        hws_graph_memory_check_copy(graph) != CUDA_SUCCESS || hws_conditional_check_copy(graph) != CUDA_SUCCESS;
+    if (single && graph->instances != 0) {
+        return CUDA_ERROR_NOT_SUPPORTED; /* CUDA: one at a time while there are memory or conditional nodes */
     }
     HWS_TRY(hws_graph_flush(graph));
     hws_exec_t *exec = calloc(1, sizeof *exec);
@@ -90,7 +92,8 @@ static CUresult prepare(CUgraph handle, cuuint64_t flags, hws_exec_t **exec_p, C
         free(exec);
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
     }
-    graph->instances += memory ? 1 : 0;
+    exec->single = single;
+    graph->instances += single ? 1 : 0;
     *exec_p = exec;
     return CUDA_SUCCESS;
 }
@@ -98,7 +101,7 @@ static CUresult prepare(CUgraph handle, cuuint64_t flags, hws_exec_t **exec_p, C
 static void end_instance(const hws_exec_t *exec) {
     hws_graph_lock();
     hws_graph_t *graph = hws_graph_get((CUgraph) (uintptr_t) exec->graph);
-    if (graph != NULL && graph->instances != 0 && exec->effects.held_count + exec->effects.freed_count != 0) {
+    if (graph != NULL && graph->instances != 0 && exec->single) {
         graph->instances--;
     }
     hws_graph_unlock();
@@ -113,25 +116,57 @@ static CUgraphNode node_named(uint64_t graph_handle, uint32_t index) {
     return node;
 }
 
+static pthread_mutex_t launchable_lock = PTHREAD_MUTEX_INITIALIZER;
+static hws_exec_t *launchable; /* by kernels */
+
+static void enter(hws_exec_t *exec, uint64_t device_handle) {
+    exec->device_handle = device_handle;
+    if (device_handle != 0) {
+        pthread_mutex_lock(&launchable_lock);
+        exec->next = launchable;
+        launchable = exec;
+        pthread_mutex_unlock(&launchable_lock);
+    }
+}
+
+static void leave(const hws_exec_t *exec) {
+    pthread_mutex_lock(&launchable_lock);
+    hws_exec_t **link = &launchable;
+    while (*link != NULL && *link != exec) {
+        link = &(*link)->next;
+    }
+    if (*link != NULL) {
+        *link = exec->next;
+    }
+    pthread_mutex_unlock(&launchable_lock);
+}
+
+hws_exec_t *hws_exec_find(CUgraphExec device_handle) {
+    pthread_mutex_lock(&launchable_lock);
+    hws_exec_t *exec = launchable;
+    while (exec != NULL && exec->device_handle != (uint64_t) (uintptr_t) device_handle) {
+        exec = exec->next;
+    }
+    pthread_mutex_unlock(&launchable_lock);
+    return exec;
+}
+
 static CUresult instantiate(CUgraphExec *exec_p, CUgraph graph, cuuint64_t flags, CUgraphNode *error_p,
                             CUgraphInstantiateResult *result_p) {
-    static _Atomic bool logged;
     *error_p = NULL;
     *result_p = CUDA_GRAPH_INSTANTIATE_ERROR;
     HWS_UNSAFE();
     hws_exec_t *exec;
     uint32_t outcome = 0, reason = 0, error_index = 0;
-    uint64_t error_graph = 0;
-    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
-        return hws_unsupported_use(&logged, "a graph that is launched by kernels");
-    }
+    uint64_t error_graph = 0, device_handle = 0;
     hws_graph_lock();
     CUresult result = prepare(graph, flags, &exec, error_p, result_p);
     hws_graph_unlock();
     HWS_TRY(result);
     CUgraphExec handle = (CUgraphExec) (uintptr_t) exec->handle;
     const cuuint64_t travelling = flags & ~(cuuint64_t) CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
-    result = hws_call_hwsGraphInstantiate(handle, graph, travelling, &outcome, &reason, &error_graph, &error_index);
+    result = hws_call_hwsGraphInstantiate(handle, graph, travelling, &outcome, &reason, &error_graph, &error_index,
+                                          &device_handle);
     if (result == CUDA_SUCCESS && outcome != CUDA_SUCCESS) {
         result = (CUresult) outcome;
         *result_p = (CUgraphInstantiateResult) reason;
@@ -146,8 +181,9 @@ static CUresult instantiate(CUgraphExec *exec_p, CUgraph graph, cuuint64_t flags
         return result;
     }
     hws_handle_attach(HWS_KIND_GRAPH_EXEC, exec->handle, exec);
+    enter(exec, device_handle);
     *result_p = CUDA_GRAPH_INSTANTIATE_SUCCESS;
-    *exec_p = handle;
+    *exec_p = device_handle == 0 ? handle : (CUgraphExec) (uintptr_t) device_handle;
     return CUDA_SUCCESS;
 }
 
@@ -223,11 +259,12 @@ HWS_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
     hws_exec_t *exec = hws_exec_get(hGraphExec);
     HWS_REQUIRE(exec != NULL);
     end_instance(exec);
-    CUresult result = hws_call_hwsGraphExecDestroy(hGraphExec);
+    CUresult result = hws_call_hwsGraphExecDestroy(hws_exec_handle(exec));
+    leave(exec);
     clear(exec);
     const hws_exec_t ended = *exec; /* a destructor may create an executable graph, which reuses the slot */
     exec->retained = NULL;
-    hws_handle_drop(HWS_KIND_GRAPH_EXEC, (uint64_t) (uintptr_t) hGraphExec);
+    hws_handle_drop(HWS_KIND_GRAPH_EXEC, ended.handle);
     release_objects(&ended, ended.retained);
     return result;
 }
@@ -246,7 +283,7 @@ static void adopt(hws_exec_t *exec, hws_exec_call_t *calls, size_t count) {
 static CUresult prepare_update(CUgraph handle, hws_exec_call_t **calls_p, size_t *count_p,
                                struct hws_retained **retained_p) {
     HWS_TAKE_GRAPH(graph, handle);
-    HWS_REQUIRE(!graph->moved && !graph->capturing);
+    HWS_REQUIRE(!graph->moved && !graph->capturing && !hws_conditional_is_body(graph));
     HWS_TRY(hws_graph_flush(graph));
     HWS_TRY(hws_retained_collect(graph, retained_p));
     *calls_p = calls_of(graph, count_p);
@@ -271,8 +308,8 @@ HWS_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
         hws_retained_drop(retained);
         return result;
     }
-    result = hws_call_hwsGraphExecUpdate(hGraphExec, hGraph, &outcome, &reason, &error_graph, &error_index, &from_graph,
-                                         &from_index);
+    result = hws_call_hwsGraphExecUpdate(hws_exec_handle(exec), hGraph, &outcome, &reason, &error_graph, &error_index,
+                                         &from_graph, &from_index);
     if (result == CUDA_SUCCESS) {
         result = (CUresult) outcome;
         resultInfo->result = (CUgraphExecUpdateResult) reason;

@@ -28,12 +28,28 @@ typedef struct hws_exec {
     size_t disabled_count;
     hws_graph_effects_t effects;
     struct hws_retained *retained;
+    bool single;            /* CUDA allows its graph no second instance */
+    uint64_t device_handle; /* the driver's, which kernels and the program have; 0: kernels cannot launch it */
+    struct hws_exec *next;  /* that kernels can launch */
     CUstream last_stream;
     bool launched;
 } hws_exec_t;
 
+/* Finds an executable graph by the driver's handle; NULL for none. */
+hws_exec_t *hws_exec_find(CUgraphExec device_handle);
+
+/*
+ * Finds an executable graph by the program's handle; NULL for another value. The driver's handles are addresses above
+ * all of ours: their upper bits are no kind.
+ */
 static inline hws_exec_t *hws_exec_get(CUgraphExec exec) {
-    return hws_handle_data(HWS_KIND_GRAPH_EXEC, (uint64_t) (uintptr_t) exec);
+    hws_exec_t *own = hws_handle_data(HWS_KIND_GRAPH_EXEC, (uint64_t) (uintptr_t) exec);
+    return __builtin_expect(own != NULL, 1) ? own : hws_exec_find(exec);
+}
+
+/* Its name on the wire. */
+static inline CUgraphExec hws_exec_handle(const hws_exec_t *exec) {
+    return (CUgraphExec) (uintptr_t) exec->handle;
 }
 
 #endif

@@ -80,8 +80,9 @@ static CUresult set(CUgraphExec handle, CUgraphNode node, CUresult taken, hws_pa
     hws_graph_unlock();
     if (result == CUDA_SUCCESS) {
         CUgraph graph = (CUgraph) (uintptr_t) name.graph;
-        result = params->type == CU_GRAPH_NODE_TYPE_KERNEL ? hws_call_hwsGraphExecSetKernel(handle, graph, bytes, blob)
-                                                           : hws_call_hwsGraphExecSetNode(handle, graph, bytes, blob);
+        result = params->type == CU_GRAPH_NODE_TYPE_KERNEL
+            ? hws_call_hwsGraphExecSetKernel(hws_exec_handle(exec), graph, bytes, blob)
+            : hws_call_hwsGraphExecSetNode(hws_exec_handle(exec), graph, bytes, blob);
     }
     free(blob);
     if (result == CUDA_SUCCESS && params->type != CU_GRAPH_NODE_TYPE_KERNEL) {
@@ -269,7 +270,7 @@ static CUresult enable(CUgraphExec handle, CUgraphNode node_handle, bool enabled
             exec->calls[i].disabled = !enabled;
         }
     }
-    return hws_call_hwsGraphEnable(handle, hws_graph_handle(node->graph), node->index, enabled ? 1 : 0);
+    return hws_call_hwsGraphEnable(hws_exec_handle(exec), hws_graph_handle(node->graph), node->index, enabled ? 1 : 0);
 }
 
 HWS_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {

@@ -35,7 +35,7 @@ HWS_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
         HWS_TRY(hws_graph_effects_launch(&exec->effects, frees_itself));
     }
     HWS_TRY(expect(exec));
-    CUresult result = hws_call_cuGraphLaunch(hGraphExec, hStream);
+    CUresult result = hws_call_cuGraphLaunch(hws_exec_handle(exec), hStream);
     if (result != CUDA_SUCCESS) {
         unexpect(exec, exec->call_count);
         return result;
@@ -47,8 +47,9 @@ HWS_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
 
 HWS_EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(hws_exec_get(hGraphExec) != NULL);
+    const hws_exec_t *exec = hws_exec_get(hGraphExec);
+    HWS_REQUIRE(exec != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_REFUSE_CAPTURE(hStream);
-    return hws_call_cuGraphUpload(hGraphExec, hStream);
+    return hws_call_cuGraphUpload(hws_exec_handle(exec), hStream);
 }

@@ -235,18 +235,6 @@ static CUresult travel(const hws_node_t *node, const HwsGraphEdge *edges, const 
         params->bytesize, (uint32_t) node->in.count, edges, (uint32_t) params->accessDescCount, access, &params->dptr);
 }
 
-static HwsGraphEdge *edges_of(const hws_node_t *node) {
-    HwsGraphEdge *edges = malloc((node->in.count + 1) * sizeof *edges);
-    for (size_t i = 0; edges != NULL && i < node->in.count; i++) {
-        const hws_edge_t *edge = &node->in.items[i];
-        edges[i] = (HwsGraphEdge) {.from = edge->node->index,
-                                   .fromPort = edge->data.from_port,
-                                   .toPort = edge->data.to_port,
-                                   .type = edge->data.type};
-    }
-    return edges;
-}
-
 CUresult hws_graph_memory_allocate(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
                                    size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *params, CUgraphNode *node_p) {
     hws_params_t kept;
@@ -257,7 +245,7 @@ CUresult hws_graph_memory_allocate(CUgraph graph, const CUgraphNode *dependencie
     pthread_mutex_lock(&order);
     hws_graph_lock();
     CUresult result = add_node(graph, dependencies, data, count, &kept, &node);
-    HwsGraphEdge *edges = result == CUDA_SUCCESS ? edges_of(node) : NULL;
+    HwsGraphEdge *edges = result == CUDA_SUCCESS ? hws_edges_describe(node) : NULL;
     hws_graph_unlock();
     if (result == CUDA_SUCCESS) {
         result = edges == NULL ? CUDA_ERROR_OUT_OF_MEMORY : travel(node, edges, access, params);

@@ -146,6 +146,7 @@ CUresult hws_params_duplicate(const hws_params_t *from, hws_params_t *params_p) 
             return hws_graph_copy(from->child, &params_p->child);
         case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
             return own_memory_ops(&params_p->memory_ops);
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL: /* CUDA: a condition belongs to one graph */
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
             return CUDA_ERROR_NOT_SUPPORTED; /* CUDA: an address belongs to one node */
         default:
@@ -175,6 +176,8 @@ void hws_params_drop(hws_params_t *params) {
     } else if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
         free(params->memory_ops.paramArray);
         params->memory_ops.paramArray = NULL;
+    } else if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+        hws_conditional_drop(&params->conditional);
     }
 }
 

@@ -281,6 +281,14 @@ static CUresult flush_new(hws_graph_t *graph, uint32_t *first_new_p) {
     return result;
 }
 
+/* The worker knows bodies since their node was added. A body that is not known yet belongs to a node being added. */
+static CUresult flush_bodies(const hws_node_conditional_t *conditional) {
+    for (unsigned i = 0; i < conditional->shown.size && conditional->bodies[i]->travelled; i++) {
+        HWS_TRY(hws_graph_flush(conditional->bodies[i]));
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult hws_graph_flush(hws_graph_t *graph) {
     if (!graph->travelled) {
         HWS_TRY(hws_call_hwsGraphCreate(hws_graph_handle(graph), 0));
@@ -294,7 +302,13 @@ CUresult hws_graph_flush(hws_graph_t *graph) {
     uint32_t first_new;
     HWS_TRY(flush_changed(graph));
     HWS_TRY(flush_new(graph, &first_new));
-    return flush_links(graph, first_new);
+    HWS_TRY(flush_links(graph, first_new));
+    for (size_t i = 0; i < graph->count; i++) {
+        if (graph->nodes[i]->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+            HWS_TRY(flush_bodies(&graph->nodes[i]->params.conditional));
+        }
+    }
+    return CUDA_SUCCESS;
 }
 
 CUresult hws_graph_describe(const hws_params_t *params, uint32_t index, uint8_t **blob_p, uint32_t *bytes_p) {

@@ -148,6 +148,17 @@ HWS_API cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGra
 
 #endif
 
+HWS_API cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
+                                                     unsigned int defaultLaunchValue, unsigned int flags) {
+    CUgraphConditionalHandle handle;
+    HWS_REQUIRE(pHandle_out != NULL);
+    HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_error_from_driver(
+        cuGraphConditionalHandleCreate(&handle, graph, hws_graph_context(), defaultLaunchValue, flags)));
+    *pHandle_out = handle;
+    return cudaSuccess;
+}
+
 /* ---- user objects ---- */
 
 HWS_API cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr, cudaHostFn_t destroy,

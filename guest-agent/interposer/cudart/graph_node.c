@@ -241,6 +241,10 @@ cudaError_t hws_graph_node(const struct cudaGraphNodeParams *params, CUgraphNode
         case cudaGraphNodeTypeMemFree:
             driver->free.dptr = (CUdeviceptr) (uintptr_t) params->free.dptr;
             return cudaSuccess;
+        case cudaGraphNodeTypeConditional:
+            memcpy(&driver->conditional, &params->conditional, sizeof params->conditional);
+            driver->conditional.ctx = hws_graph_context();
+            return cudaSuccess;
         default:
             memcpy(&driver->reserved1, &params->reserved1, sizeof params->reserved1);
             return cudaSuccess; /* the driver reports the error */
@@ -252,6 +256,8 @@ void hws_graph_node_back(const CUgraphNodeParams *driver, struct cudaGraphNodePa
         params->alloc.dptr = (void *) (uintptr_t) driver->alloc.dptr;
     } else if (params->type == cudaGraphNodeTypeGraph) {
         params->graph.graph = driver->graph.graph;
+    } else if (params->type == cudaGraphNodeTypeConditional) {
+        params->conditional.phGraph_out = driver->conditional.phGraph_out;
     }
 }
 

@@ -240,7 +240,7 @@ static void broker_box(const hws_record_header_t *request, const uint8_t *payloa
 static bool broker_graph(const hws_record_header_t *request, const uint8_t *payload) {
     unsigned at = atomic_load(&broker_graph_count);
     uint32_t bytes = (uint32_t) request->length_bytes - 32;
-    uint64_t words[3] = {0};
+    uint64_t words[4] = {0};
     /* Of several changes in a row only the last is kept: rules make thousands of them. */
     bool again = at > 0 && broker_graphs[at - 1].opcode == request->opcode;
     at -= again && request->opcode == HWS_OPCODE_hwsGraphExecSetKernel ? 1 : 0;
@@ -251,7 +251,13 @@ static bool broker_graph(const hws_record_header_t *request, const uint8_t *payl
     atomic_store(&broker_graph_count, at + 1);
     switch (request->opcode) {
         case HWS_OPCODE_hwsGraphInstantiate:
-            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 24);
+            /* The driver's handle, for kernels: CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH. */
+            words[3] = (broker_u64(payload, 16) & 4) != 0 ? 0x7f0000001000 + 16ull * at : 0;
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, sizeof words);
+            return true;
+        case HWS_OPCODE_hwsGraphAddCondition:
+            words[0] = 0x7f1234567890;
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
             return true;
         case HWS_OPCODE_hwsGraphExecUpdate: {
             /* Refused: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, the topology, node 0 of the given graph. */

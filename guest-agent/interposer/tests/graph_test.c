@@ -273,12 +273,12 @@ static void shouldRefuseGraphsThatCudaRefuses(void) {
     CUgraph graph, clone;
     CUgraphExec exec;
     CUgraphNode alloc, node;
-    CUgraphNodeParams conditional = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    CUgraphNodeParams external = {.type = CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL};
     CUDA_MEM_ALLOC_NODE_PARAMS memory_params = {.bytesize = 100};
     memory_params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     memory_params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
-    HWS_CHECK(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &conditional) == CUDA_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &external) == CUDA_ERROR_NOT_SUPPORTED);
     HWS_CHECK(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &memory_params) == CUDA_SUCCESS);
     HWS_CHECK(memory_params.dptr == 0x7000000000 && sent(HWS_OPCODE_hwsGraphAddAlloc) == 1);
     HWS_CHECK(cuGraphClone(&clone, graph) == CUDA_ERROR_NOT_SUPPORTED);
@@ -450,6 +450,74 @@ static void shouldSendOperationsOnMemoryAndCaptureThem(void) {
     HWS_CHECK(wire[0].flags == CU_STREAM_WAIT_VALUE_EQ && wire[1].flags == 1 && wire[1].address == 0);
     params.count = 257;
     HWS_CHECK(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void shouldAddConditionalNodesAtOnceAndSendTheirBodies(void) {
+    start();
+    CUgraph graph, clone, bodies[2];
+    CUgraphNode first, node, inside;
+    CUgraphExec exec;
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    CUDA_CONDITIONAL_NODE_PARAMS *conditional = &params.conditional;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphConditionalHandleCreate(&conditional->handle, graph, context, 0, 2) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphConditionalHandleCreate(&conditional->handle, graph, context, 7, 1) == CUDA_SUCCESS);
+    HWS_CHECK(conditional->handle == 0x7f1234567890); /* the driver's value, which kernels get */
+    const broker_record_t *record = last(HWS_OPCODE_hwsGraphAddCondition);
+    HWS_CHECK(sent(HWS_OPCODE_hwsGraphCreate) == 1 && broker_u64(record->payload, 16) == (7 | 1ull << 32));
+    first = add_memset(graph, NULL, 0, 1);
+    conditional->type = CU_GRAPH_COND_TYPE_WHILE;
+    conditional->size = 2;
+    HWS_CHECK(cuGraphAddNode_v2(&node, graph, &first, NULL, 1, &params) == CUDA_ERROR_INVALID_VALUE);
+    conditional->type = CU_GRAPH_COND_TYPE_IF;
+    atomic_store(&broker_status_of_next_sync, CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphAddNode_v2(&node, graph, &first, NULL, 1, &params) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(sent(HWS_OPCODE_hwsGraphDestroy) == 0 && sent(HWS_OPCODE_hwsGraphRemoveNode) == 0);
+    HWS_CHECK(cuGraphAddNode_v2(&node, graph, &first, NULL, 1, &params) == CUDA_SUCCESS);
+    record = last(HWS_OPCODE_hwsGraphAddConditional);
+    HWS_CHECK(sent(HWS_OPCODE_hwsGraphAddNodes) == 1 && broker_u64(record->payload, 24) == conditional->handle);
+    memcpy(bodies, conditional->phGraph_out, sizeof bodies);
+    HWS_CHECK(bodies[0] != bodies[1] && cuGraphDestroy(bodies[0]) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, bodies[0], 0) == CUDA_ERROR_INVALID_VALUE);
+    inside = add_memset(bodies[1], NULL, 0, 2);
+    HWS_CHECK(cuGraphClone(&clone, graph) == CUDA_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    record = last(HWS_OPCODE_hwsGraphAddNodes);
+    HWS_CHECK(sent(HWS_OPCODE_hwsGraphAddNodes) == 2 && sent(HWS_OPCODE_hwsGraphCreate) == 1);
+    HWS_CHECK(broker_u64(record->payload, 0) == (uint64_t) (uintptr_t) bodies[1]);
+    CUgraphExec second;
+    HWS_CHECK(cuGraphInstantiateWithFlags(&second, graph, 0) == CUDA_ERROR_NOT_SUPPORTED);
+    const CUDA_MEMSET_NODE_PARAMS fill = {.dst = memory, .value = 3, .elementSize = 4, .width = 8, .height = 1};
+    HWS_CHECK(cuGraphExecMemsetNodeSetParams(exec, inside, &fill, context) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphExecDestroy(exec) == CUDA_SUCCESS && cuGraphDestroy(graph) == CUDA_SUCCESS);
+    HWS_CHECK(sent(HWS_OPCODE_hwsGraphDestroy) == 3); /* with the bodies' ids */
+    HWS_CHECK(cuGraphGetNodes(bodies[1], NULL, &(size_t) {0}) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void shouldGiveTheDriversHandleOfGraphsThatKernelsLaunch(void) {
+    start();
+    CUgraph graph;
+    CUgraphExec execs[2], plain;
+    cuuint64_t flags;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    CUgraphNode node = add_memset(graph, NULL, 0, 1);
+    for (int i = 0; i < 2; i++) {
+        HWS_CHECK(cuGraphInstantiateWithFlags(&execs[i], graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0);
+        HWS_CHECK((uint64_t) (uintptr_t) execs[i] > 0x7f0000001000);
+    }
+    HWS_CHECK(cuGraphInstantiateWithFlags(&plain, graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphExecGetFlags(execs[1], &flags) == CUDA_SUCCESS && flags == 4);
+    HWS_CHECK(cuGraphUpload(execs[1], stream) == CUDA_SUCCESS && cuGraphLaunch(execs[1], stream) == CUDA_SUCCESS);
+    /* On the wire they have ids of the guest. */
+    uint64_t id = broker_u64(last(HWS_OPCODE_cuGraphLaunch)->payload, 0);
+    HWS_CHECK(id >> 40 == HWS_KIND_GRAPH_EXEC && id == broker_u64(last(HWS_OPCODE_cuGraphUpload)->payload, 0));
+    HWS_CHECK(cuGraphNodeSetEnabled(execs[1], node, 0) == CUDA_SUCCESS);
+    HWS_CHECK(broker_u64(last(HWS_OPCODE_hwsGraphEnable)->payload, 0) == id);
+    HWS_CHECK(cuGraphExecDestroy(execs[1]) == CUDA_SUCCESS);
+    HWS_CHECK(broker_u64(last(HWS_OPCODE_hwsGraphExecDestroy)->payload, 0) == id);
+    HWS_CHECK(cuGraphLaunch(execs[1], stream) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphLaunch(execs[0], stream) == CUDA_SUCCESS && cuGraphLaunch(plain, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphLaunch(NULL, stream) == CUDA_ERROR_INVALID_VALUE);
 }
 
 static void shouldSendNothingWhileAStreamCaptures(void) {
@@ -901,6 +969,8 @@ int main(void) {
     RUN(shouldDestroyAUserObjectWithItsLastGraph, 0);
     RUN(shouldKeepObjectsOfInnerGraphsAndReplaceThemByAnUpdate, 0);
     RUN(shouldSendOperationsOnMemoryAndCaptureThem, 0);
+    RUN(shouldAddConditionalNodesAtOnceAndSendTheirBodies, 0);
+    RUN(shouldGiveTheDriversHandleOfGraphsThatKernelsLaunch, 0);
     RUN(shouldSendNothingWhileAStreamCaptures, 0);
     RUN(shouldNameNoNodeWhereACaptureForbidsInstantiation, 0);
     RUN(shouldCaptureEarlyKernelsByProgrammaticEdges, 0);

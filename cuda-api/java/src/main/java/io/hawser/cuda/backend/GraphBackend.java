@@ -47,6 +47,28 @@ public interface GraphBackend {
      */
     int addAlloc(long graph, long[] dependencies, int device, long bytes, MemorySegment out);
 
+    /**
+     * Makes a condition of a graph: a number on the device that kernels set, in the current context.
+     *
+     * @param graph the graph that contains its conditional node, in itself or in a graph inside.
+     * @param defaultValue its value at the beginning of each execution.
+     * @param flags CU_GRAPH_COND_ASSIGN_DEFAULT, or 0 when executions keep the value.
+     * @param out receives its handle, which kernels get (8 bytes).
+     */
+    int addCondition(long graph, int defaultValue, int flags, MemorySegment out);
+
+    /**
+     * Adds a node that executes one of its graphs, its bodies, or none, in the current context.
+     *
+     * @param graph the graph that receives the node.
+     * @param dependencies nodes of the same graph, each once.
+     * @param condition handle from {@link #addCondition}.
+     * @param type CUgraphConditionalNodeType.
+     * @param out receives the node's handle, then the handles of its bodies (8 bytes each). The bodies are empty inner
+     *     graphs, as many as have room.
+     */
+    int addConditional(long graph, long[] dependencies, long condition, int type, MemorySegment out);
+
     /** Changes a node of a graph; its kind stays. Instantiated graphs do not change. */
     int set(long node, GraphNode parameters);
 

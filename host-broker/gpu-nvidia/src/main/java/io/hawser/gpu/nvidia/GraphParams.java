@@ -3,6 +3,7 @@ package io.hawser.gpu.nvidia;
 import io.hawser.cuda.backend.GraphNode;
 import io.hawser.cuda.generated.CUDA_BATCH_MEM_OP_NODE_PARAMS_v1;
 import io.hawser.cuda.generated.CUDA_CHILD_GRAPH_NODE_PARAMS;
+import io.hawser.cuda.generated.CUDA_CONDITIONAL_NODE_PARAMS;
 import io.hawser.cuda.generated.CUDA_HOST_NODE_PARAMS;
 import io.hawser.cuda.generated.CUDA_KERNEL_NODE_PARAMS_v2;
 import io.hawser.cuda.generated.CUDA_MEMCPY3D;
@@ -23,6 +24,8 @@ final class GraphParams {
     private static final int DEVICE = 2;
     private static final int ARRAY = 3;
     private static final int TYPE_GRAPH = 4; // CU_GRAPH_NODE_TYPE_GRAPH
+    private static final int TYPE_CONDITIONAL = 13; // CU_GRAPH_NODE_TYPE_CONDITIONAL
+    private static final long UNION_OFFSET = 4L * Integer.BYTES; // in CUgraphNodeParams: after type and reserved0[3]
     private static final int MOVE = 1; // CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE
 
     private GraphParams() {
@@ -120,11 +123,29 @@ final class GraphParams {
         return params;
     }
 
+    /** CUgraphNodeParams of a conditional node. */
+    static MemorySegment conditional(Arena arena, long condition, int type, int bodies, long context) {
+        MemorySegment params = arena.allocate(CUgraphNodeParams.BYTES, Long.BYTES);
+        params.set(ValueLayout.JAVA_INT, CUgraphNodeParams.TYPE_OFFSET, TYPE_CONDITIONAL);
+        MemorySegment own = params.asSlice(UNION_OFFSET);
+        own.set(ValueLayout.JAVA_LONG, CUDA_CONDITIONAL_NODE_PARAMS.HANDLE_OFFSET, condition);
+        own.set(ValueLayout.JAVA_INT, CUDA_CONDITIONAL_NODE_PARAMS.TYPE_OFFSET, type);
+        own.set(ValueLayout.JAVA_INT, CUDA_CONDITIONAL_NODE_PARAMS.SIZE_OFFSET, bodies);
+        own.set(ValueLayout.JAVA_LONG, CUDA_CONDITIONAL_NODE_PARAMS.CTX_OFFSET, context);
+        return params;
+    }
+
+    /** The driver's array of bodies, after it has added a node with {@link #conditional}. */
+    static MemorySegment bodies(MemorySegment params, int count) {
+        return MemorySegment.ofAddress(params.get(ValueLayout.JAVA_LONG,
+            UNION_OFFSET + CUDA_CONDITIONAL_NODE_PARAMS.PH_GRAPH_OUT_OFFSET)).reinterpret((long) count * Long.BYTES);
+    }
+
     /** CUgraphNodeParams of a child graph whose ownership moves to the node. */
     static MemorySegment movedChild(Arena arena, GraphNode.Child child) {
         MemorySegment params = arena.allocate(CUgraphNodeParams.BYTES, Long.BYTES);
         params.set(ValueLayout.JAVA_INT, CUgraphNodeParams.TYPE_OFFSET, TYPE_GRAPH);
-        MemorySegment own = params.asSlice(4L * Integer.BYTES); // after type and reserved0[3]
+        MemorySegment own = params.asSlice(UNION_OFFSET);
         own.set(ValueLayout.JAVA_LONG, CUDA_CHILD_GRAPH_NODE_PARAMS.GRAPH_OFFSET, child.graph());
         own.set(ValueLayout.JAVA_INT, CUDA_CHILD_GRAPH_NODE_PARAMS.OWNERSHIP_OFFSET, MOVE);
         return params;

@@ -175,6 +175,25 @@ final class Graphs implements GraphBackend {
     }
 
     @Override
+    public int addCondition(long graph, int defaultValue, int flags, MemorySegment out) {
+        return CudaGraphNative.cuGraphConditionalHandleCreate(out, graph, context.getAsLong(), defaultValue, flags);
+    }
+
+    @Override
+    public int addConditional(long graph, long[] dependencies, long condition, int type, MemorySegment out) {
+        int bodies = (int) (out.byteSize() / Long.BYTES) - 1;
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment params = GraphParams.conditional(arena, condition, type, bodies, context.getAsLong());
+            int result = CudaGraphNative.cuGraphAddNode_v2(out, graph, list(arena, dependencies), MemorySegment.NULL,
+                dependencies.length, params);
+            if (result == 0) {
+                out.asSlice(Long.BYTES).copyFrom(GraphParams.bodies(params, bodies));
+            }
+            return result;
+        }
+    }
+
+    @Override
     public int set(long node, GraphNode parameters) {
         try (Arena arena = Arena.ofConfined()) {
             return switch (parameters) {

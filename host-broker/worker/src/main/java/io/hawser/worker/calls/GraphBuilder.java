@@ -2,6 +2,7 @@ package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.backend.GraphNode;
+import io.hawser.cuda.generated.CUgraphNodeType;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GraphExecState;
 import io.hawser.worker.session.GraphParameters;
@@ -94,6 +95,37 @@ final class GraphBuilder {
             }
         }
         return result;
+    }
+
+    /**
+     * Creates a conditional node.
+     *
+     * @param node its dependencies are set, and exist in the backend.
+     * @param context the node's context.
+     * @param condition handle of its condition.
+     * @param type CUgraphConditionalNodeType.
+     * @param made receives the backend's node and bodies, as {@link GraphBackend#addConditional}.
+     * @return CUresult; when 0, the node has its parameters.
+     */
+    int conditional(GraphState.Node node, Handle context, long condition, int type, MemorySegment made) {
+        int result = enter(context);
+        boolean isPlain = node.before().values().stream().allMatch(data -> data == 0);
+        if (result == 0) {
+            result = graphs.addConditional(node.graph().nativeHandle(),
+                isPlain ? lasts(node.before().keySet()) : new long[0], condition, type, made);
+        }
+        if (result != 0) {
+            return result;
+        }
+        long handle = made.get(ValueLayout.JAVA_LONG, 0);
+        result = isPlain ? 0 : link(node, handle);
+        if (result != 0) {
+            graphs.removeNode(handle);
+            return result;
+        }
+        node.made(new GraphParameters(CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL, context, new GraphNode.Empty(), 0,
+            Form.PLAIN, List.of()), handle, handle);
+        return 0;
     }
 
     private static long[] lasts(Collection<GraphState.Node> nodes) {

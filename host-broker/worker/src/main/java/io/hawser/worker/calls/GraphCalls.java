@@ -33,13 +33,14 @@ final class GraphCalls implements GraphManualCalls<Call> {
     private static final int INSTANTIATE_ERROR = 1; // CUDA_GRAPH_INSTANTIATE_ERROR
     private static final int RESERVED_MEM_CURRENT = 2; // CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
     private static final int UPDATE_ERROR = 1; // CU_GRAPH_EXEC_UPDATE_ERROR
-    /**
-     * CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH and USE_NODE_PRIORITY. The other flags need features that a guest
-     * lacks.
-     */
-    private static final long ALLOWED_FLAGS = 1 | 8;
+    private static final int ASSIGN_DEFAULT = 1; // CU_GRAPH_COND_ASSIGN_DEFAULT
+    private static final long DEVICE_LAUNCH = 4; // CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
+    /** CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH and USE_NODE_PRIORITY. The guest uploads by itself. */
+    private static final long ALLOWED_FLAGS = 1 | 8 | DEVICE_LAUNCH;
     /** Offset of the executable graph's id in a request that also names a graph. */
     private static final int EXEC_OFFSET = 0;
+    /** Offset of the graph's id in a request that also names a context. */
+    private static final int GRAPH_OFFSET = 0;
 
     private final Session session;
     private final GuestObjects objects;
@@ -222,6 +223,72 @@ final class GraphCalls implements GraphManualCalls<Call> {
         return 0;
     }
 
+    /** The graph of a call whose last object is a context; null as for {@link #live}. */
+    private GraphState graphBeforeContext(Call call) {
+        GraphState state = objects.handles().find(HandleKind.GRAPH, call.in().i64(GRAPH_OFFSET)).info(GraphState.class);
+        if (state.isGone()) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return null;
+        }
+        return state;
+    }
+
+    @Override
+    public void hwsGraphAddCondition(Call call, long graph, long ctx, int defaultValue, int flags) {
+        Handle context = call.lastObject();
+        GraphState state = graphBeforeContext(call);
+        if (state == null) {
+            return;
+        }
+        MemorySegment out = call.scratch(Long.BYTES);
+        int result = (flags & ~ASSIGN_DEFAULT) != 0 ? CudaResult.INVALID_VALUE : builder.enter(context);
+        if (result == 0) {
+            result = graphs.addCondition(graph, defaultValue, flags, out);
+        }
+        long handle = result == 0 ? out.get(ValueLayout.JAVA_LONG, 0) : 0;
+        if (result == 0 && !mirror.addCondition(state, handle)) {
+            result = CudaResult.OUT_OF_MEMORY; // the condition ends with its graph
+        }
+        if (result == 0) {
+            GraphReplies.hwsGraphAddCondition(call.reply(), handle);
+        }
+        call.finish(result);
+    }
+
+    @Override
+    public void hwsGraphAddConditional(Call call, long graph, long ctx, int index, long handle, int type,
+        int dependencyCount, MemorySegment dependencies, int bodyCount, MemorySegment bodies) {
+        Handle context = call.lastObject();
+        GraphState state = graphBeforeContext(call);
+        if (state == null) {
+            return;
+        }
+        if (bodyCount <= 0 || !state.mayUse(handle)) {
+            call.fail(CudaResult.INVALID_VALUE);
+            return;
+        }
+        GraphState.Node node = mirror.begin(call, state, index, dependencies);
+        if (node == null) {
+            return;
+        }
+        MemorySegment made = call.scratch((1L + bodyCount) * Long.BYTES);
+        int result = state.error() != 0 ? state.error() : mirror.hasRoom(bodyCount)
+            ? builder.conditional(node, context, handle, type, made) : CudaResult.OUT_OF_MEMORY;
+        if (result != 0) {
+            mirror.undo(node);
+            call.fail(result);
+            return;
+        }
+        mirror.addBodies(bodyCount);
+        for (int i = 0; i < bodyCount && !call.isRejected(); i++) {
+            long id = bodies.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, i);
+            GraphState body = new GraphState(id, made.getAtIndex(ValueLayout.JAVA_LONG, 1L + i));
+            node.addInner(body);
+            objects.register(call, HandleKind.GRAPH, id, body.nativeHandle(), null, body);
+        }
+        call.finish(0);
+    }
+
     @Override
     public void hwsGraphAddEdges(Call call, long graph, int linkCount, MemorySegment links) {
         GraphState state = live(call);
@@ -275,7 +342,8 @@ final class GraphCalls implements GraphManualCalls<Call> {
         }
         GraphState.Node blamed = outcome == 0 ? null : state.find(out.get(ValueLayout.JAVA_LONG, Long.BYTES));
         GraphReplies.hwsGraphInstantiate(call.reply(), outcome, out.get(ValueLayout.JAVA_INT, 2L * Long.BYTES),
-            blamed == null ? 0 : blamed.graph().id(), blamed == null ? 0 : blamed.index());
+            blamed == null ? 0 : blamed.graph().id(), blamed == null ? 0 : blamed.index(),
+            outcome == 0 && (flags & DEVICE_LAUNCH) != 0 ? out.get(ValueLayout.JAVA_LONG, 0) : 0);
         call.finish(0);
     }
 

@@ -27,12 +27,15 @@ final class GraphMirror {
     private static final int MAX_NODES = 1 << 20;
     /** Dependencies of all graphs of a session. A guest can make many from few nodes. */
     private static final int MAX_EDGES = 1 << 22;
+    /** Conditions of all graphs of a session. Each costs memory of the device, which no quota counts. */
+    private static final int MAX_CONDITIONS = 1 << 16;
     private static final long PORTS_MASK = 0xFFFFFF; // fromPort, toPort, type: the first bytes of CUgraphEdgeData
 
     private final GuestObjects objects;
     private final GraphCallbacks callbacks;
     private final GraphBuilder builder;
     private final GraphDecoder decoder;
+    private int conditions;
     private int nodes;
     private int edges;
 
@@ -49,7 +52,9 @@ final class GraphMirror {
     static int error(GraphState graph) {
         int error = graph.error();
         for (GraphState.Node node : graph.nodes().values()) {
-            error = error != 0 || node.child() == null ? error : error(node.child());
+            for (GraphState inside : node.inner()) {
+                error = error != 0 ? error : error(inside);
+            }
         }
         return error;
     }
@@ -106,6 +111,25 @@ final class GraphMirror {
         return result;
     }
 
+    /** Records a condition of a graph; false when the session has too many. */
+    boolean addCondition(GraphState graph, long handle) {
+        if (conditions >= MAX_CONDITIONS || !graph.conditions().add(handle)) {
+            return false;
+        }
+        conditions++;
+        return true;
+    }
+
+    /** Whether the session may have as many further bodies of conditional nodes. */
+    boolean hasRoom(int bodies) {
+        return nodes + bodies <= MAX_NODES;
+    }
+
+    /** Counts bodies of a conditional node. Each costs as much as a node. */
+    void addBodies(int count) {
+        nodes += count;
+    }
+
     /** Creates a node in the backend. On failure it undoes the decoder's use of a callback id. */
     private int make(GraphState.Node node, GraphDecoder.Result decoded) {
         int result = nodes > MAX_NODES || edges > MAX_EDGES ? CudaResult.OUT_OF_MEMORY : 0;
@@ -126,7 +150,7 @@ final class GraphMirror {
         if (result != 0) {
             release(decoded.parameters());
         } else if (child != null) {
-            node.child(child);
+            node.addInner(child);
         }
         return result;
     }
@@ -204,13 +228,15 @@ final class GraphMirror {
         if (node.memory() != null) {
             objects.graphMemory().release(node.memory());
         }
-        if (node.child() != null) {
-            forget(node.child());
+        if (node.parameters() != null && node.parameters().type() == CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+            nodes -= node.inner().size();
         }
+        node.inner().forEach(this::forget);
     }
 
     /** Removes a graph that the backend no longer has. */
     void forget(GraphState graph) {
+        conditions -= graph.conditions().size();
         List.copyOf(graph.nodes().values()).forEach(this::forget);
         graph.markGone();
     }

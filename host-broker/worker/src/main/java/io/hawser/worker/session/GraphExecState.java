@@ -62,9 +62,7 @@ public final class GraphExecState {
     private static void collect(GraphState graph, List<ExecNode> into) {
         for (GraphState.Node node : graph.nodes().values()) {
             into.add(new ExecNode(node));
-            if (node.child() != null) {
-                collect(node.child(), into);
-            }
+            node.inner().forEach(inside -> collect(inside, into));
         }
     }
 

@@ -2,8 +2,11 @@ package io.hawser.worker.session;
 
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.generated.HandleKind;
+import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -19,7 +22,7 @@ public final class GraphState {
         private GraphParameters parameters;
         private long first;
         private long last;
-        private GraphState child;
+        private final List<GraphState> inner = new ArrayList<>();
         private GraphMemory.Block memory;
         private GraphMemory.Block frees;
 
@@ -74,9 +77,9 @@ public final class GraphState {
             return parameters.form() == GraphParameters.Form.WRITE ? last : first;
         }
 
-        /** The graph inside the node, or null. */
-        public GraphState child() {
-            return child;
+        /** The graphs inside the node: one of a child node, the bodies of a conditional node. */
+        public List<GraphState> inner() {
+            return inner;
         }
 
         /** The memory of an allocating node, or null. */
@@ -106,9 +109,9 @@ public final class GraphState {
             parameters = changed.owned();
         }
 
-        /** Sets the graph inside the node. */
-        public void child(GraphState inside) {
-            child = inside;
+        /** Adds a graph inside the node. */
+        public void addInner(GraphState inside) {
+            inner.add(inside);
             inside.outer = this;
             if (inside.usesMemory) {
                 graph.markMemory();
@@ -133,6 +136,7 @@ public final class GraphState {
     private final long nativeHandle;
     private final TreeMap<Integer, Node> nodes = new TreeMap<>(Integer::compareUnsigned);
     private Node outer;
+    private final Set<Long> conditions = new HashSet<>();
     private boolean usesMemory;
     private boolean freesMemory;
     private int error;
@@ -167,6 +171,21 @@ public final class GraphState {
     /** The node that contains this graph, or null. */
     public Node outer() {
         return outer;
+    }
+
+    /** The handles of conditions that were made for this graph. */
+    public Set<Long> conditions() {
+        return conditions;
+    }
+
+    /** Whether a node of this graph can have a condition: one of this graph's, or of a graph that contains it. */
+    public boolean mayUse(long condition) {
+        for (GraphState graph = this; graph != null; graph = graph.outer == null ? null : graph.outer.graph) {
+            if (graph.conditions.contains(condition)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /**
@@ -230,9 +249,11 @@ public final class GraphState {
             if (node != 0 && (mine.first == node || mine.last == node)) {
                 return mine;
             }
-            Node inside = mine.child == null ? null : mine.child.find(node);
-            if (inside != null) {
-                return inside;
+            for (GraphState inside : mine.inner) {
+                Node found = inside.find(node);
+                if (found != null) {
+                    return found;
+                }
             }
         }
         return null;

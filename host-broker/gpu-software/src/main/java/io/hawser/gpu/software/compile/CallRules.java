@@ -17,7 +17,7 @@ import java.util.Map;
 final class CallRules {
     /** Functions of the device runtime, with their JVM signature after slot, thread and globals. */
     static final Map<String, String> BUILT_IN = Map.of("vprintf", "IJJ", "__assertfail", "VJJIJJ", "malloc", "JJ",
-        "free", "VJ");
+        "free", "VJ", "cudaGraphSetConditional", "VJI");
 
     private CallRules() {
     }

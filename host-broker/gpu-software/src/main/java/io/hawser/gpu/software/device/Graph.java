@@ -2,8 +2,10 @@ package io.hawser.gpu.software.device;
 
 import io.hawser.cuda.backend.GraphNode;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 
 /** A graph before instantiation. Decoder's thread only. */
@@ -17,8 +19,12 @@ final class Graph {
         final Set<Node> before = new LinkedHashSet<>();
         /** The nodes that depend on this node. */
         final Set<Node> after = new LinkedHashSet<>();
-        /** The child graph; null except for a child node. */
-        Graph child;
+        /** The graphs inside: one of a child node, the bodies of a conditional node. */
+        final List<Graph> inner = new ArrayList<>();
+        /** The condition of a conditional node, whose parameters are those of an empty node; null for another node. */
+        GraphCondition condition;
+        /** CUgraphConditionalNodeType of a conditional node. */
+        int conditionalType;
         /** The memory of an allocating node, whose parameters are those of an empty node. */
         GraphMemory.Block memory;
         /** The memory that a freeing node frees. */
@@ -33,8 +39,9 @@ final class Graph {
     /** In the order of their creation. */
     final List<Node> nodes = new ArrayList<>();
     final long handle;
-    /** Whether the graph is the child of a node, which then owns it. */
-    boolean isInside;
+    final Map<Long, GraphCondition> conditions = new HashMap<>(); // by handle
+    /** The node that contains and owns the graph, or null. */
+    Node owner;
 
     Graph(long handle) {
         this.handle = handle;
@@ -42,12 +49,24 @@ final class Graph {
 
     /** Whether another graph is inside one of its nodes, at any depth. */
     boolean holds(Graph other) {
-        for (Node node : nodes) {
-            if (node.child != null && (node.child == other || node.child.holds(other))) {
-                return true;
-            }
-        }
-        return false;
+        return other.owner != null && (other.owner.graph == this || holds(other.owner.graph));
+    }
+
+    /** Whether the graph is a body of a conditional node, or inside one. */
+    boolean isBody() {
+        return owner != null && (owner.condition != null || owner.graph.isBody());
+    }
+
+    /** Whether the graph or a graph inside it has a conditional node. */
+    boolean isConditional() {
+        return nodes.stream().anyMatch(node -> node.condition != null
+            || node.inner.stream().anyMatch(Graph::isConditional));
+    }
+
+    /** A condition of this graph or of a graph that contains it; null for another handle. */
+    GraphCondition condition(long handle) {
+        GraphCondition own = conditions.get(handle);
+        return own != null || owner == null ? own : owner.graph.condition(handle);
     }
 
     /** Adds a dependency; false when it exists, or when it would make a node wait for itself. */

@@ -16,6 +16,8 @@ final class GraphExec {
     final long flags;
     /** Memory that launches of this graph allocate. */
     final Set<GraphMemory.Block> memories = new LinkedHashSet<>();
+    /** Conditions that launches of this graph read. */
+    final Set<GraphCondition> conditions = new LinkedHashSet<>();
     /** The end of the previous launch; null before the first. */
     Work last;
 
@@ -46,12 +48,20 @@ final class GraphExec {
             if (own.parameters.getClass() != theirs.parameters.getClass()) {
                 return new Difference(NODE_TYPE_CHANGED, theirs.node);
             }
+            if ((own.condition == null) != (theirs.condition == null)) {
+                return new Difference(NODE_TYPE_CHANGED, theirs.node);
+            }
+            if (own.conditionalType != theirs.conditionalType || own.inner.size() != theirs.inner.size()) {
+                return new Difference(PARAMETERS_CHANGED, theirs.node);
+            }
             if (own.memory != theirs.memory || !sameKind(own.parameters, theirs.parameters)) {
                 return new Difference(PARAMETERS_CHANGED, theirs.node);
             }
-            Difference inside = own.child == null ? null : difference(own.child, theirs.child);
-            if (inside != null) {
-                return inside;
+            for (int j = 0; j < own.inner.size(); j++) {
+                Difference inside = difference(own.inner.get(j), theirs.inner.get(j));
+                if (inside != null) {
+                    return inside;
+                }
             }
         }
         return null;
@@ -67,9 +77,12 @@ final class GraphExec {
     /** Replaces this plan's parameters with those of a plan without a {@link #difference}. */
     static void replaceParameters(GraphPlan mine, GraphPlan other) {
         for (int i = 0; i < mine.steps.size(); i++) {
-            mine.steps.get(i).parameters = other.steps.get(i).parameters;
-            if (mine.steps.get(i).child != null) {
-                replaceParameters(mine.steps.get(i).child, other.steps.get(i).child);
+            GraphPlan.Step own = mine.steps.get(i);
+            GraphPlan.Step theirs = other.steps.get(i);
+            own.parameters = theirs.parameters;
+            own.condition = theirs.condition;
+            for (int j = 0; j < own.inner.size(); j++) {
+                replaceParameters(own.inner.get(j), theirs.inner.get(j));
             }
         }
     }

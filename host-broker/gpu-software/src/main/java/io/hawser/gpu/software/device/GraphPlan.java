@@ -4,8 +4,10 @@ import io.hawser.cuda.backend.GraphNode;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Consumer;
 
 /** A snapshot of a graph's nodes, taken when the graph or its parent was instantiated. Decoder's thread only. */
@@ -15,18 +17,22 @@ final class GraphPlan {
         final long node;
         GraphNode parameters;
         final int[] before; // indices in steps
-        final GraphPlan child;
+        final List<GraphPlan> inner;
+        final int conditionalType;
         final GraphMemory.Block memory;
         final GraphMemory.Block frees;
+        GraphCondition condition;
         boolean isEnabled = true;
         /** Workspace of a cooperative kernel; 0 until the first launch. */
         long workspace;
 
-        Step(Graph.Node node, int[] before, GraphPlan child) {
+        Step(Graph.Node node, int[] before, List<GraphPlan> inner) {
             this.node = node.handle;
             this.parameters = node.parameters;
             this.before = before;
-            this.child = child;
+            this.inner = inner;
+            this.condition = node.condition;
+            this.conditionalType = node.conditionalType;
             this.memory = node.memory;
             this.frees = node.frees;
         }
@@ -51,16 +57,20 @@ final class GraphPlan {
         int[] missing = new int[plan.order.length];
         ArrayDeque<Integer> ready = new ArrayDeque<>();
         for (Graph.Node node : graph.nodes) {
-            GraphPlan child = node.child == null ? null : of(node.child);
-            if (node.child != null && child == null) {
-                return null;
+            List<GraphPlan> inner = new ArrayList<>();
+            for (Graph graphInside : node.inner) {
+                GraphPlan inside = of(graphInside);
+                if (inside == null) {
+                    return null;
+                }
+                inner.add(inside);
             }
             int[] before = node.before.stream().mapToInt(index::get).sorted().toArray();
             missing[plan.steps.size()] = before.length;
             if (before.length == 0) {
                 ready.add(plan.steps.size());
             }
-            plan.steps.add(new Step(node, before, child));
+            plan.steps.add(new Step(node, before, inner));
         }
         int ordered = 0;
         while (!ready.isEmpty()) {
@@ -75,25 +85,36 @@ final class GraphPlan {
         return ordered == plan.order.length ? plan : null;
     }
 
-    /** Applies an action to each step, including those of child graphs. */
+    /** Applies an action to each step, including those of inner graphs. */
     void forEach(Consumer<Step> action) {
         for (Step step : steps) {
             action.accept(step);
-            if (step.child != null) {
-                step.child.forEach(action);
-            }
+            step.inner.forEach(inside -> inside.forEach(action));
         }
     }
 
-    /** The step of a node, searched in child graphs as well; null when there is none. */
+    /** The conditions of its conditional nodes, including those in inner graphs. */
+    Set<GraphCondition> conditions() {
+        Set<GraphCondition> all = new LinkedHashSet<>();
+        forEach(step -> {
+            if (step.condition != null) {
+                all.add(step.condition);
+            }
+        });
+        return all;
+    }
+
+    /** The step of a node, searched in inner graphs as well; null when there is none. */
     Step find(long node) {
         for (Step step : steps) {
             if (step.node == node) {
                 return step;
             }
-            Step inside = step.child == null ? null : step.child.find(node);
-            if (inside != null) {
-                return inside;
+            for (GraphPlan inner : step.inner) {
+                Step inside = inner.find(node);
+                if (inside != null) {
+                    return inside;
+                }
             }
         }
         return null;

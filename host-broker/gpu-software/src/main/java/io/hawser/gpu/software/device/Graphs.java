@@ -4,11 +4,13 @@ import static io.hawser.cuda.generated.CUresult.*;
 
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.backend.GraphNode;
+import io.hawser.cuda.generated.CUgraphConditionalNodeType;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.function.LongConsumer;
 
 /** Graphs of the software GPU: a launch issues the nodes as {@link Work} with their dependencies. */
@@ -22,6 +24,7 @@ final class Graphs implements GraphBackend {
     // CUgraphInstantiateResult: CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
     private static final int INSTANTIATE_ERROR = 1;
     private static final int INVALID_STRUCTURE = 2;
+    private static final int CONDITION_UNUSED = 5; // CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED
     // CUgraphMem_attribute: ..._USED_MEM_CURRENT, _USED_MEM_HIGH, _RESERVED_MEM_CURRENT, _RESERVED_MEM_HIGH
     private static final int MEMORY_ATTRIBUTES = 4;
 
@@ -68,7 +71,7 @@ final class Graphs implements GraphBackend {
     @Override
     public int destroy(long handle) {
         Graph graph = graph(handle);
-        if (graph == null || graph.isInside) {
+        if (graph == null || graph.owner != null) {
             return CUDA_ERROR_INVALID_VALUE;
         }
         forget(graph);
@@ -77,15 +80,14 @@ final class Graphs implements GraphBackend {
 
     private void forget(Graph graph) {
         List.copyOf(graph.nodes).forEach(this::forget);
+        graph.conditions.values().forEach(this::release);
         device.handles.remove(graph.handle);
     }
 
     private void forget(Graph.Node node) {
         node.graph.remove(node);
         device.handles.remove(node.handle);
-        if (node.child != null) {
-            forget(node.child);
-        }
+        node.inner.forEach(this::forget);
         if (node.memory != null) {
             device.graphMemory.forget(node);
             node.memory.holders--;
@@ -96,29 +98,39 @@ final class Graphs implements GraphBackend {
     @Override
     public int add(long graphHandle, long[] dependencies, GraphNode parameters, MemorySegment out) {
         Graph graph = graph(graphHandle);
-        int check = graph == null ? CUDA_ERROR_INVALID_VALUE : check(parameters);
+        int check = graph == null ? CUDA_ERROR_INVALID_VALUE
+            : graph.isBody() && !mayBeInBody(parameters) ? CUDA_ERROR_NOT_SUPPORTED : check(parameters);
         if (check != CUDA_SUCCESS) {
             return check;
         }
         Graph.Node node = new Graph.Node(graph, owned(parameters));
         if (parameters instanceof GraphNode.Child child) {
-            node.child = graph(child.graph());
-            if (node.child.isInside || node.child == graph || node.child.holds(graph)) {
+            Graph inner = graph(child.graph());
+            if (inner.owner != null || inner == graph || inner.holds(graph)) {
                 return CUDA_ERROR_INVALID_VALUE;
             }
+            if (inner.isConditional()) {
+                return CUDA_ERROR_NOT_SUPPORTED;
+            }
+            node.inner.add(inner);
         }
         if (!follow(node, dependencies)) {
             return CUDA_ERROR_INVALID_VALUE;
         }
-        if (node.child != null) {
-            node.child.isInside = true;
-        }
+        node.inner.forEach(inner -> inner.owner = node);
         if (parameters instanceof GraphNode.Free free) {
             node.frees = device.graphMemory.at(free.address());
         }
         append(node);
         out.set(LONG, 0, node.handle);
         return CUDA_SUCCESS;
+    }
+
+    /** Whether CUDA allows such a node in a body of a conditional node. */
+    private static boolean mayBeInBody(GraphNode parameters) {
+        return parameters instanceof GraphNode.Kernel || parameters instanceof GraphNode.Copy
+            || parameters instanceof GraphNode.Fill || parameters instanceof GraphNode.Empty
+            || parameters instanceof GraphNode.Child;
     }
 
     private boolean follow(Graph.Node node, long[] dependencies) {
@@ -208,6 +220,9 @@ final class Graphs implements GraphBackend {
     @Override
     public int addAlloc(long graphHandle, long[] dependencies, int ordinal, long bytes, MemorySegment out) {
         Graph graph = graph(graphHandle);
+        if (graph != null && graph.isBody()) {
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
         if (graph == null || ordinal != 0 || bytes <= 0) {
             return ordinal != 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
         }
@@ -232,9 +247,61 @@ final class Graphs implements GraphBackend {
     }
 
     @Override
+    public int addCondition(long graphHandle, int defaultValue, int flags, MemorySegment out) {
+        Graph graph = graph(graphHandle);
+        int check = graph == null ? CUDA_ERROR_INVALID_VALUE : device.check();
+        long address = check == CUDA_SUCCESS ? device.allocate(GraphCondition.BYTES) : 0;
+        if (address == 0) {
+            return check != CUDA_SUCCESS ? check : CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        device.memory.arena().slice(address, GraphCondition.BYTES).fill((byte) 0);
+        graph.conditions.put(address, new GraphCondition(address, defaultValue, flags));
+        out.set(LONG, 0, address);
+        return CUDA_SUCCESS;
+    }
+
+    /** Gives up a hold of a condition; the last one frees it. */
+    private void release(GraphCondition condition) {
+        if (--condition.holders == 0) {
+            device.freeLater();
+            Work free = new Work(device.scheduler, () -> device.freeNow(condition.address));
+            free.follow(condition.last);
+            free.issueInline();
+        }
+    }
+
+    @Override
+    public int addConditional(long graphHandle, long[] dependencies, long handle, int type, MemorySegment out) {
+        Graph graph = graph(graphHandle);
+        GraphCondition condition = graph == null ? null : graph.condition(handle);
+        long bodies = out.byteSize() / Long.BYTES - 1;
+        boolean isValid = switch (type) {
+            case CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_IF -> bodies == 1 || bodies == 2;
+            case CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE -> bodies == 1;
+            case CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH -> bodies > 0;
+            default -> false;
+        };
+        Graph.Node node = new Graph.Node(graph, new GraphNode.Empty());
+        if (condition == null || !isValid || !follow(node, dependencies)) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        node.condition = condition;
+        node.conditionalType = type;
+        append(node);
+        out.set(LONG, 0, node.handle);
+        for (int i = 1; i <= bodies; i++) {
+            Graph body = make();
+            body.owner = node;
+            node.inner.add(body);
+            out.setAtIndex(LONG, i, body.handle);
+        }
+        return CUDA_SUCCESS;
+    }
+
+    @Override
     public int set(long handle, GraphNode parameters) {
         Graph.Node node = node(handle);
-        if (node == null || node.parameters.getClass() != parameters.getClass() || node.child != null) {
+        if (node == null || node.parameters.getClass() != parameters.getClass() || !node.inner.isEmpty()) {
             return CUDA_ERROR_INVALID_VALUE;
         }
         int check = check(parameters);
@@ -296,16 +363,30 @@ final class Graphs implements GraphBackend {
         if ((flags & DEVICE_LAUNCH) != 0) {
             return CUDA_ERROR_NOT_SUPPORTED; // kernels of the software GPU cannot launch graphs
         }
-        GraphPlan plan = graph == null || (flags & ~ALL_FLAGS) != 0 ? null : GraphPlan.of(graph);
+        GraphPlan plan = graph == null || graph.isBody() || (flags & ~ALL_FLAGS) != 0 ? null : GraphPlan.of(graph);
         if (plan == null) {
             out.set(INT, 2L * Long.BYTES, INVALID_STRUCTURE);
             return CUDA_ERROR_INVALID_VALUE;
         }
+        Set<GraphCondition> used = plan.conditions();
+        if (!used.containsAll(graph.conditions.values())) {
+            out.set(INT, 2L * Long.BYTES, CONDITION_UNUSED);
+            return CUDA_ERROR_INVALID_VALUE;
+        }
         out.set(INT, 2L * Long.BYTES, 0);
         GraphExec exec = new GraphExec(plan, flags);
+        hold(exec, used);
         exec.memories.forEach(memory -> memory.holders++);
         out.set(LONG, 0, device.handles.add(exec));
         return CUDA_SUCCESS;
+    }
+
+    /** Makes an executable graph hold these conditions instead of its former ones. */
+    private void hold(GraphExec exec, Set<GraphCondition> conditions) {
+        conditions.forEach(condition -> condition.holders++);
+        List.copyOf(exec.conditions).forEach(this::release);
+        exec.conditions.clear();
+        exec.conditions.addAll(conditions);
     }
 
     @Override
@@ -319,6 +400,7 @@ final class Graphs implements GraphBackend {
             memory.holders--;
             device.freeIfUnused(memory);
         });
+        hold(exec, Set.of());
         List<Long> workspaces = new ArrayList<>();
         exec.plan.forEach(step -> {
             if (step.workspace != 0) {
@@ -345,10 +427,11 @@ final class Graphs implements GraphBackend {
         }
         if (parameters instanceof GraphNode.Child child) {
             GraphPlan plan = GraphPlan.of(graph(child.graph()));
-            if (plan == null || GraphExec.difference(step.child, plan) != null) {
+            GraphPlan inner = step.inner.getFirst();
+            if (plan == null || GraphExec.difference(inner, plan) != null) {
                 return CUDA_ERROR_INVALID_VALUE;
             }
-            GraphExec.replaceParameters(step.child, plan);
+            GraphExec.replaceParameters(inner, plan);
         } else {
             step.parameters = owned(parameters);
         }
@@ -371,6 +454,7 @@ final class Graphs implements GraphBackend {
             return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
         }
         GraphExec.replaceParameters(exec.plan, plan);
+        hold(exec, exec.plan.conditions());
         return CUDA_SUCCESS;
     }
 
@@ -424,12 +508,28 @@ final class Graphs implements GraphBackend {
         if (check != CUDA_SUCCESS) {
             return check;
         }
-        Work begin = stream.context.beginGroup(stream);
+        Context context = stream.context;
+        Work begin = context.beginGroup(stream);
         begin.follow(exec.last);
         begin.issue();
-        exec.last = issue(exec.plan, begin, stream.context);
-        stream.context.endGroup(stream, exec.last);
+        if (!exec.conditions.isEmpty()) {
+            begin = assign(List.copyOf(exec.conditions), begin, context);
+        }
+        exec.last = new GraphRun(exec.plan, context, device.memory.arena(), step -> body(step, context),
+            event -> device.handles.get(event, Event.class)).issue(begin);
+        exec.conditions.forEach(condition -> condition.last = exec.last);
+        context.endGroup(stream, exec.last);
         return CUDA_SUCCESS;
+    }
+
+    /** Issues the assignment of the conditions' default values behind a point. */
+    private Work assign(List<GraphCondition> conditions, Work begin, Context context) {
+        Work assigned = context.work(() -> conditions.stream().filter(condition -> condition.isAssigned)
+            .forEach(condition -> device.memory.arena().slice(condition.address, GraphCondition.BYTES)
+                .set(INT, 0, condition.defaultValue)));
+        assigned.follow(begin);
+        assigned.issue();
+        return assigned;
     }
 
     /** Determines the memory that a launch allocates and frees, and gives cooperative kernels their workspaces. */
@@ -462,45 +562,14 @@ final class Graphs implements GraphBackend {
         return CUDA_SUCCESS;
     }
 
-    /** Issues all steps of a plan behind a point; returns the point that follows them. */
-    private Work issue(GraphPlan plan, Work begin, Context context) {
-        Work[] works = new Work[plan.steps.size()];
-        Work end = context.point();
-        end.follow(begin);
-        for (int index : plan.order) {
-            GraphPlan.Step step = plan.steps.get(index);
-            Work.Body body = step.isEnabled ? body(step, context) : null;
-            Work work = body == null ? context.point() : context.work(body);
-            if (step.before.length == 0) {
-                work.follow(begin);
-            }
-            for (int before : step.before) {
-                work.follow(works[before]);
-            }
-            if (step.parameters instanceof GraphNode.EventWait wait) {
-                Event event = device.handles.get(wait.event(), Event.class);
-                work.follow(event == null ? null : event.recorded());
-            }
-            work.issue();
-            if (step.child != null) {
-                work = issue(step.child, work, context);
-            } else if (step.parameters instanceof GraphNode.EventRecord record) {
-                Event event = device.handles.get(record.event(), Event.class);
-                if (event != null) {
-                    event.record(work, context);
-                }
-            }
-            works[index] = work;
-            end.follow(work);
-        }
-        end.issue();
-        return end;
-    }
-
-    /** The work of a step; null for a point. */
+    /** The work of a step, which can be executed several times, one after the other; null for a point. */
     private Work.Body body(GraphPlan.Step step, Context context) {
         return switch (step.parameters) {
-            case GraphNode.Kernel kernel -> launcher.body(request(kernel), context, step.workspace);
+            case GraphNode.Kernel kernel -> {
+                Launcher.Request request = request(kernel);
+                long workspace = step.workspace;
+                yield () -> launcher.body(request, context, workspace).run();
+            }
             case GraphNode.Copy copy -> bodies.copy(copy, context);
             case GraphNode.Fill fill -> bodies.fill(fill, context);
             case GraphNode.Host host -> () -> {

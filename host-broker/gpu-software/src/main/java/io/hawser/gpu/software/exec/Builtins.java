@@ -70,6 +70,11 @@ public final class Builtins {
         return address == 0 ? "" : new String(string(g, c, t, address), StandardCharsets.UTF_8);
     }
 
+    /** Sets a condition of a graph, whose handle is the address of its value. */
+    static void cudaGraphSetConditional(Globals g, CtaSlot c, int t, long handle, int value) {
+        Mem.st32(g, c, t, handle, value);
+    }
+
     static long malloc(Globals g, CtaSlot c, int t, long bytes) {
         return c.launch.heap == null || bytes < 0 ? 0 : c.launch.heap.allocate(bytes);
     }

@@ -7,6 +7,7 @@ import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.backend.GraphNode;
 import io.hawser.cuda.backend.GraphNode.End;
 import io.hawser.cuda.generated.CUDA_ARRAY3D_DESCRIPTOR;
+import io.hawser.cuda.generated.CUgraphConditionalNodeType;
 import io.hawser.cuda.generated.CUresult;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -94,6 +95,43 @@ class GraphsTest {
         ok(backend.copyDtoH(host, address, 0));
         synchronise();
         return host.get(ValueLayout.JAVA_BYTE, 0);
+    }
+
+    /** A conditional node with as many bodies; out has their handles behind the node's. */
+    private long[] conditional(long graph, int type, int value, int bodies) {
+        ok(graphs.addCondition(graph, value, 1, out));
+        MemorySegment made = Arena.ofAuto().allocate((1L + bodies) * Long.BYTES, Long.BYTES);
+        ok(graphs.addConditional(graph, new long[0], out.get(LONG, 0), type, made));
+        return made.asSlice(Long.BYTES).toArray(LONG);
+    }
+
+    @Test
+    void shouldEndALoopWhoseConditionNeverChangesWithTheDevice() throws Exception {
+        long memory = allocate();
+        long graph = graph();
+        node(conditional(graph, CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE, 1, 1)[0], fill(memory, 5));
+        ok(graphs.launch(executable(graph), 0));
+        // close() must end the loop, else this test does not end.
+    }
+
+    @Test
+    void shouldRefuseNodesThatCudaForbidsInBodies() {
+        long graph = graph();
+        long body = conditional(graph, CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_IF, 1, 2)[1];
+        assertEquals(CUresult.CUDA_ERROR_NOT_SUPPORTED, graphs.add(body, new long[0], new GraphNode.Host(1), out));
+        assertEquals(CUresult.CUDA_ERROR_NOT_SUPPORTED, graphs.addAlloc(body, new long[0], 0, BYTES, out));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, graphs.instantiate(body, 0, out));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, graphs.destroy(body));
+        assertEquals(CUresult.CUDA_ERROR_NOT_SUPPORTED,
+            graphs.add(graph(), new long[0], new GraphNode.Child(graph), out));
+    }
+
+    @Test
+    void shouldNameAConditionWithoutANode() {
+        long graph = graph();
+        ok(graphs.addCondition(graph, 0, 0, out));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, graphs.instantiate(graph, 0, out));
+        assertEquals(5, out.get(ValueLayout.JAVA_INT, 2L * Long.BYTES)); // CONDITIONAL_HANDLE_UNUSED
     }
 
     @Test
