@@ -220,16 +220,67 @@ HWS_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise a
     return cuMemAdvise_v2(devPtr, count, advice, location_of(device));
 }
 
+/* CUDA: a prefetch or discard, also one to the host, needs a device with concurrent access. */
+static CUresult discard(CUdeviceptr address, size_t bytes) {
+    HWS_REQUIRE(is_managed(address, bytes));
+    return CUDA_ERROR_INVALID_DEVICE;
+}
+
+static CUresult prefetch(CUdeviceptr address, size_t bytes, CUmemLocation location) {
+    HWS_REQUIRE(is_managed(address, bytes) && check_location(location) != CUDA_ERROR_INVALID_VALUE);
+    return CUDA_ERROR_INVALID_DEVICE;
+}
+
 HWS_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
                                           CUstream hStream) {
     ENTER_MANAGED();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REQUIRE(flags == 0 && is_managed(devPtr, count));
-    if (check_location(location) == CUDA_ERROR_INVALID_VALUE) {
-        return CUDA_ERROR_INVALID_VALUE;
+    HWS_REQUIRE(flags == 0);
+    return prefetch(devPtr, count, location);
+}
+
+/* The arguments of a batch that are not its locations. */
+static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count, unsigned long long flags,
+                            CUstream stream) {
+    HWS_REQUIRE(addresses != NULL && sizes != NULL && count != 0 && flags == 0);
+    HWS_REQUIRE(stream != NULL && stream != CU_STREAM_LEGACY);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+                                            CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+                                            size_t numPrefetchLocs, unsigned long long flags, CUstream hStream) {
+    ENTER_MANAGED();
+    HWS_TRY(check_batch(dptrs, sizes, count, flags, hStream));
+    HWS_REQUIRE(prefetchLocs != NULL && prefetchLocIdxs != NULL && numPrefetchLocs != 0 && numPrefetchLocs <= count);
+    HWS_REQUIRE(prefetchLocIdxs[0] == 0 && prefetchLocIdxs[numPrefetchLocs - 1] < count);
+    for (size_t i = 1; i < numPrefetchLocs; i++) {
+        HWS_REQUIRE(prefetchLocIdxs[i] > prefetchLocIdxs[i - 1]);
     }
-    /* Also for the host: the stream's device must have concurrent access. */
-    return CUDA_ERROR_INVALID_DEVICE;
+    for (size_t i = 0, at = 0; i < count; i++) {
+        at += at + 1 < numPrefetchLocs && prefetchLocIdxs[at + 1] == i ? 1 : 0;
+        HWS_TRY(prefetch(dptrs[i], sizes[i], prefetchLocs[at]));
+    }
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
+                                           CUstream hStream) {
+    ENTER_MANAGED();
+    HWS_TRY(check_batch(dptrs, sizes, count, flags, hStream));
+    for (size_t i = 0; i < count; i++) {
+        HWS_TRY(discard(dptrs[i], sizes[i]));
+    }
+    return CUDA_SUCCESS;
+}
+
+/* CUDA: equals a discard and then a prefetch. A discard alone may leave the bytes as they are. */
+HWS_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+                                                      CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+                                                      size_t numPrefetchLocs, unsigned long long flags,
+                                                      CUstream hStream) {
+    return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
 }
 
 HWS_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream) {

@@ -29,6 +29,38 @@ HWS_API cudaError_t cudaMemAdvise(const void *devPtr, size_t count, enum cudaMem
     return hws_mem_advise(devPtr, count, advice, location);
 }
 
+/* Batches: arrays of pointers and locations have the driver's layout. */
+#define HWS_PREFETCH_BATCH                                                                                             \
+    (void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,         \
+     size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)
+#define HWS_DISCARD_BATCH (void **dptrs, size_t *sizes, size_t count, unsigned long long flags, cudaStream_t stream)
+
+HWS_API cudaError_t cudaMemPrefetchBatchAsync HWS_PREFETCH_BATCH;
+HWS_API cudaError_t cudaMemPrefetchBatchAsync HWS_PREFETCH_BATCH {
+    HWS_ENTER_CONTEXT();
+    return hws_result(cuMemPrefetchBatchAsync((CUdeviceptr *) dptrs, sizes, count, (CUmemLocation *) prefetchLocs,
+                                              prefetchLocIdxs, numPrefetchLocs, flags, stream));
+}
+HWS_TWIN(cudaMemPrefetchBatchAsync, HWS_PREFETCH_BATCH,
+         (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hws_stream_ptsz(stream)))
+
+HWS_API cudaError_t cudaMemDiscardBatchAsync HWS_DISCARD_BATCH;
+HWS_API cudaError_t cudaMemDiscardBatchAsync HWS_DISCARD_BATCH {
+    HWS_ENTER_CONTEXT();
+    return hws_result(cuMemDiscardBatchAsync((CUdeviceptr *) dptrs, sizes, count, flags, stream));
+}
+HWS_TWIN(cudaMemDiscardBatchAsync, HWS_DISCARD_BATCH, (dptrs, sizes, count, flags, hws_stream_ptsz(stream)))
+
+HWS_API cudaError_t cudaMemDiscardAndPrefetchBatchAsync HWS_PREFETCH_BATCH;
+HWS_API cudaError_t cudaMemDiscardAndPrefetchBatchAsync HWS_PREFETCH_BATCH {
+    HWS_ENTER_CONTEXT();
+    return hws_result(cuMemDiscardAndPrefetchBatchAsync((CUdeviceptr *) dptrs, sizes, count,
+                                                        (CUmemLocation *) prefetchLocs, prefetchLocIdxs,
+                                                        numPrefetchLocs, flags, stream));
+}
+HWS_TWIN(cudaMemDiscardAndPrefetchBatchAsync, HWS_PREFETCH_BATCH,
+         (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hws_stream_ptsz(stream)))
+
 #else
 
 /* CUDA 12: a device ordinal; cudaCpuDeviceId means the host. */

@@ -514,6 +514,24 @@ static void shouldLookUpFunctionsAsADriverDoes(void) {
     HWS_CHECK(function == NULL && status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     HWS_CHECK(cuGetProcAddress_v2("cuLibraryLoadData", &function, 11000, 0, &status) == CUDA_SUCCESS);
     HWS_CHECK(function == NULL && status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    static const struct {
+        const char *name;
+        int since;
+        void (*function)(void);
+    } later[] = {
+        {"cuGraphConditionalHandleCreate", 12030, (void (*)(void)) cuGraphConditionalHandleCreate},
+        {"cuGraphAddBatchMemOpNode", 11070, (void (*)(void)) cuGraphAddBatchMemOpNode},
+        {"cuGraphExecBatchMemOpNodeSetParams", 11070, (void (*)(void)) cuGraphExecBatchMemOpNodeSetParams},
+        {"cuMemPrefetchBatchAsync", 13000, (void (*)(void)) cuMemPrefetchBatchAsync},
+        {"cuMemDiscardBatchAsync", 13000, (void (*)(void)) cuMemDiscardBatchAsync},
+        {"cuMemDiscardAndPrefetchBatchAsync", 13000, (void (*)(void)) cuMemDiscardAndPrefetchBatchAsync},
+    };
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        HWS_CHECK(cuGetProcAddress_v2(later[i].name, &function, later[i].since, 0, &status) == CUDA_SUCCESS);
+        HWS_CHECK(memcmp(&function, &later[i].function, sizeof function) == 0 && status == 0);
+        HWS_CHECK(cuGetProcAddress_v2(later[i].name, &function, later[i].since - 10, 0, &status) == CUDA_SUCCESS);
+        HWS_CHECK(function == NULL && status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    }
     HWS_CHECK(cuGetProcAddress_v2("cuMemAlloc", &function, 13000, 3, &status) == CUDA_ERROR_INVALID_VALUE);
     function = &status;
     HWS_CHECK(cuGetProcAddress("cuNothing", &function, 13000, 0) == CUDA_ERROR_NOT_FOUND && function == &status);
