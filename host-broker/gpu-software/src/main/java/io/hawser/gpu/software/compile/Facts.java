@@ -70,6 +70,7 @@ final class Facts {
             case Operand.Local local when local.variable().space() == Variable.Space.SHARED ->
                 shared.add(local.variable());
             case Operand.Address address -> operand(address.base());
+            case Operand.Texel texel -> operand(texel.object());
             case Operand.Vector vector -> vector.elements().forEach(this::operand);
             default -> {}
         }

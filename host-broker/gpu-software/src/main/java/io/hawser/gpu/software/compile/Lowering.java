@@ -35,6 +35,8 @@ final class Lowering {
         ConvertRules.register(RULES);
         MemoryRules.register(RULES);
         AtomicRules.register(RULES);
+        TextureRules.register(RULES);
+        SurfaceRules.register(RULES);
         SyncRules.register(RULES);
         CarryRules.register(RULES);
     }

@@ -86,7 +86,7 @@ final class MemoryRules {
         };
     }
 
-    private static List<Operand> elements(Lowering l, Operand operand, int count) throws PtxException {
+    static List<Operand> elements(Lowering l, Operand operand, int count) throws PtxException {
         List<Operand> elements = operand instanceof Operand.Vector v ? v.elements() : List.of(operand);
         if (elements.size() != count || operand instanceof Operand.Vector != count > 1) {
             throw l.invalid("vector must have " + count + " elements: " + elements.size());

@@ -20,12 +20,17 @@ record ArrayMemory(long address, long width, long height, long depth, int format
     private static final int KNOWN_FLAGS = LAYERED | SURFACE_LDST | CUBEMAP | TEXTURE_GATHER;
 
     // The limits of compute capability 7.5, CUDA programming guide.
-    private static final int MAX_1D = 131072;
+    static final int MAX_1D = 131072;
     private static final int MAX_2D_HEIGHT = 65536;
     private static final int MAX_3D = 16384;
     private static final int MAX_LAYERED = 32768;
     private static final int MAX_LAYERS = 2048;
     private static final int MAX_CUBES = 2046;
+    private static final int MAX_MIPMAPPED = 32768;
+    /** Texels of linear memory. */
+    static final int MAX_LINEAR = 1 << 27;
+    static final int MAX_PITCHED_HEIGHT = 65000;
+    static final int MAX_PITCH = 2097120;
 
     /** The shape that a descriptor requests, without memory; null when no array can have that shape. */
     static ArrayMemory of(MemorySegment descriptor) {
@@ -79,6 +84,27 @@ record ArrayMemory(long address, long width, long height, long depth, int format
         attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH] = MAX_LAYERED;
         attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH] = MAX_LAYERED;
         attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS] = MAX_CUBES;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH] = MAX_LINEAR;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH] = MAX_1D;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT] = MAX_PITCHED_HEIGHT;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH] = MAX_PITCH;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH] = MAX_MIPMAPPED;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH] = MAX_MIPMAPPED;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT] = MAX_MIPMAPPED;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH] = MAX_LAYERED;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH] = MAX_1D;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT] = MAX_2D_HEIGHT;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH] = MAX_3D;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT] = MAX_3D;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH] = MAX_3D;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH] = MAX_LAYERED;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS] = MAX_LAYERS;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH] = MAX_LAYERED;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT] = MAX_LAYERED;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS] = MAX_LAYERS;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_WIDTH] = MAX_LAYERED;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH] = MAX_LAYERED;
+        attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS] = MAX_CUBES;
     }
 
     /** The same shape at an address. */
@@ -91,6 +117,13 @@ record ArrayMemory(long address, long width, long height, long depth, int format
         boolean hasLayers = (flags & (LAYERED | CUBEMAP)) != 0;
         return new ArrayMemory(0, halved(width, level), halved(height, level),
             hasLayers ? depth : halved(depth, level), format, channels, flags);
+    }
+
+    /** The most levels that a mipmapped array of this shape has: CUDA clamps their number. */
+    int levels() {
+        boolean hasLayers = (flags & (LAYERED | CUBEMAP)) != 0;
+        long longest = Math.max(Math.max(width, height), hasLayers ? 0 : depth);
+        return Long.SIZE - Long.numberOfLeadingZeros(longest);
     }
 
     private static long halved(long length, int times) {

@@ -286,6 +286,7 @@ final class Device implements AutoCloseable {
             return owned.getValue() == context;
         });
         libraries.forEach(library -> library.instances.remove(context));
+        context.issueAfterAll(() -> memory.arena().objects().removeAll(context));
     }
 
     /** Removes a module and its functions; frees the variables when the context's work is done. */

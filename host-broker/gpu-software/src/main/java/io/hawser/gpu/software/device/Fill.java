@@ -34,4 +34,11 @@ final class Fill {
             MemorySegment.copy(target, 0, target, filled, more);
         }
     }
+
+    /** Fills rows that begin at multiples of a pitch. */
+    static void rows(MemorySegment to, long pitch, long rowBytes, long rows, int unit, int value) {
+        for (long row = 0; row < rows; row++) {
+            fill(to.asSlice(row * pitch, rowBytes), unit, value);
+        }
+    }
 }

@@ -30,6 +30,9 @@ final class Properties {
     static final int MAX_GRID_X = Integer.MAX_VALUE;
     static final int MAX_GRID_YZ = 65535;
 
+    static final int TEXTURE_BYTES = 512; // alignment of memory that a texture reads
+    static final int TEXTURE_PITCH_BYTES = 32;
+
     private static final int ATTRIBUTES = 160;
 
     private Properties() {
@@ -105,8 +108,8 @@ final class Properties {
         // hardware.
         a[CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE] = 1_000_000;
         a[CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH] = 64;
-        a[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT] = 512;
-        a[CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT] = 32;
+        a[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT] = TEXTURE_BYTES;
+        a[CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT] = TEXTURE_PITCH_BYTES;
         a[CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT] = 512;
         ArrayMemory.describe(a);
         // Copies and kernels of different streams run in parallel.

@@ -10,21 +10,23 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 
-/** CUDA arrays of the software GPU and their copies. The device has no textures. Decoder's thread only. */
+/** CUDA arrays of the software GPU, and their copies. Decoder's thread only. */
 final class SoftwareArrays implements ArrayBackend {
     /** Copies up to this size run on the issuing thread when they have no predecessors. */
     private static final long INLINE_COPY_BYTES = 64 << 10;
 
     private final Device device;
+    private final SoftwareTextures textures;
 
     /** A mipmapped array: the handles of its levels, the largest first. */
-    private record Mipmap(List<Long> levels) {}
+    record Mipmap(List<Long> levels) {}
 
     /** One side of a copy: its memory and the pitches in it. */
     private record Side(MemorySegment memory, long pitch, long slicePitch) {}
 
     SoftwareArrays(Device device) {
         this.device = device;
+        this.textures = new SoftwareTextures(device);
     }
 
     int create(MemorySegment out, MemorySegment descriptor) {
@@ -65,7 +67,8 @@ final class SoftwareArrays implements ArrayBackend {
             return check;
         }
         List<Long> handles = new ArrayList<>();
-        for (int level = 0; level < levels; level++) {
+        int most = shape.levels();
+        for (int level = 0; level < Math.min(levels, most); level++) {
             long handle = allocate(shape.level(level));
             if (handle == 0) {
                 handles.forEach(this::destroy);
@@ -171,11 +174,15 @@ final class SoftwareArrays implements ArrayBackend {
 
     @Override
     public int createTexture(MemorySegment out, MemorySegment resource, MemorySegment texture, MemorySegment view) {
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return textures.create(out, resource, texture, view);
     }
 
     @Override
     public int createSurface(MemorySegment out, MemorySegment resource) {
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return textures.createSurface(out, resource);
+    }
+
+    int destroyObject(long number) {
+        return textures.destroy(number);
     }
 }

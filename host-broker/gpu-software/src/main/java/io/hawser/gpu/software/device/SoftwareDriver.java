@@ -288,32 +288,28 @@ final class SoftwareDriver implements CudaDriver {
 
     @Override
     public int cuDeviceSetMemPool(int ordinal, long pool) {
-        return ordinal < 0 || ordinal >= device.count() ? CUDA_ERROR_INVALID_DEVICE : checkPool(pool);
+        return ordinal < 0 || ordinal >= device.count() ? CUDA_ERROR_INVALID_DEVICE : SoftwarePools.check(device, pool);
     }
 
     @Override
     public int cuMemPoolTrimTo(long pool, long minBytesToKeep) {
-        return checkPool(pool);
+        return SoftwarePools.check(device, pool);
     }
 
     @Override
     public int cuMemPoolSetAccess(long pool, MemorySegment map, long count) {
-        return checkPool(pool);
+        return SoftwarePools.check(device, pool);
     }
 
     @Override
     public int cuMemPoolGetAccess(MemorySegment flags, long pool, MemorySegment location) {
         flags.set(INT, 0, ACCESS_READ_WRITE);
-        return checkPool(pool);
+        return SoftwarePools.check(device, pool);
     }
 
     @Override
     public int cuMemPoolDestroy(long pool) {
         return SoftwarePools.destroy(device, pool);
-    }
-
-    private int checkPool(long pool) {
-        return device.handles.get(pool, SoftwarePools.Pool.class) == null ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     }
 
     @Override
@@ -324,7 +320,7 @@ final class SoftwareDriver implements CudaDriver {
 
     @Override
     public int cuMemAllocFromPoolAsync(MemorySegment pointer, long bytes, long pool, long streamHandle) {
-        int check = checkPool(pool);
+        int check = SoftwarePools.check(device, pool);
         return check != CUDA_SUCCESS ? check : cuMemAllocAsync(pointer, bytes, streamHandle);
     }
 
@@ -372,6 +368,16 @@ final class SoftwareDriver implements CudaDriver {
     @Override
     public int cuMipmappedArrayGetLevel(MemorySegment out, long mipmappedArray, int level) {
         return arrays.level(out, mipmappedArray, level);
+    }
+
+    @Override
+    public int cuTexObjectDestroy(long texObject) {
+        return arrays.destroyObject(texObject);
+    }
+
+    @Override
+    public int cuSurfObjectDestroy(long surfObject) {
+        return arrays.destroyObject(surfObject);
     }
 
     // Copies and fills.
@@ -458,11 +464,8 @@ final class SoftwareDriver implements CudaDriver {
             return CUDA_ERROR_INVALID_VALUE;
         }
         long bytes = pitch * (height - 1) + rowBytes;
-        return issueCopy(streamHandle, address, bytes, bytes <= INLINE_FILL_BYTES, to -> {
-            for (long row = 0; row < height; row++) {
-                Fill.fill(to.asSlice(row * pitch, rowBytes), unit, value);
-            }
-        });
+        return issueCopy(streamHandle, address, bytes, bytes <= INLINE_FILL_BYTES,
+            to -> Fill.rows(to, pitch, rowBytes, height, unit, value));
     }
 
     // Streams and events.

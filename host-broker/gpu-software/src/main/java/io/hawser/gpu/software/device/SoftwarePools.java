@@ -31,6 +31,11 @@ final class SoftwarePools implements MemoryPools {
         this.device = device;
     }
 
+    /** Whether a pool exists: CUresult. */
+    static int check(Device device, long pool) {
+        return device.handles.get(pool, Pool.class) == null ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    }
+
     /** Destroys a pool; its allocations stay valid. */
     static int destroy(Device device, long handle) {
         Pool pool = device.handles.get(handle, Pool.class);

@@ -50,6 +50,7 @@ public final class CtaSlot {
     final int[] expected = new int[BARRIERS];
     final int[] population = new int[BARRIERS];
     final int[] allTrue = new int[BARRIERS];
+    final TextureUnit textureUnit = new TextureUnit();
     private int spins;
 
     /** Creates a slot for CTAs that use an arena. */

@@ -6,7 +6,7 @@ final class Faults {
     }
 
     /** The PTX line that is executing, from the line table of the generated code. */
-    private static String line() {
+    static String line() {
         return StackWalker.getInstance(StackWalker.Option.SHOW_HIDDEN_FRAMES).walk(frames -> frames
             .filter(f -> f.getClassName().startsWith(CodeLoader.CLASS_NAME + "/"))
             .map(f -> " ptxLine=" + f.getLineNumber()).findFirst().orElse(""));

@@ -64,6 +64,7 @@ public final class GlobalMemory implements AutoCloseable {
     private final MemorySegment shadowSegment;
     private MemorySegment host = MemorySegment.NULL;
     private final ConcurrentSkipListMap<Long, Long> reserved = new ConcurrentSkipListMap<>(); // address to bytes
+    private final KernelObjects objects = new KernelObjects();
     private boolean closed;
 
     private GlobalMemory(long base, long size, long shadow, long shadowBase, long shadowSpan) {
@@ -139,7 +140,12 @@ public final class GlobalMemory implements AutoCloseable {
 
     /** The location of global memory, for kernel code. */
     Globals globals() {
-        return new Globals(shadowBase, shadowSpan, shadow);
+        return new Globals(shadowBase, shadowSpan, shadow, objects);
+    }
+
+    /** Textures and surfaces, whose texels lie in this memory. */
+    public KernelObjects objects() {
+        return objects;
     }
 
     /** Whether {@link #attachHost} and the methods that follow it work. */

@@ -14,9 +14,9 @@ final class InstructionParser {
     // not PTX from code that only a GPU can run.
     private static final Set<String> OTHERS = Set.of("alloca", "clusterlaunchcontrol", "getctarank", "istypep",
         "ldmatrix", "mapa", "mbarrier", "mma", "movmatrix", "multimem", "setmaxnreg", "stackrestore", "stacksave",
-        "stmatrix", "suld", "suq", "sured", "sust", "tcgen05", "tensormap", "tex", "tld4", "txq", "vabsdiff", "vadd",
-        "vadd2", "vadd4", "vavrg2", "vavrg4", "vmad", "vmax", "vmax2", "vmax4", "vmin", "vmin2", "vmin4", "vset",
-        "vset2", "vset4", "vshl", "vshr", "vsub", "vsub2", "vsub4", "wgmma", "wmma");
+        "stmatrix", "suq", "tcgen05", "tensormap", "vabsdiff", "vadd", "vadd2", "vadd4", "vavrg2", "vavrg4", "vmad",
+        "vmax", "vmax2", "vmax4", "vmin", "vmin2", "vmin4", "vset", "vset2", "vset4", "vshl", "vshr", "vsub", "vsub2",
+        "vsub4", "wgmma", "wmma");
 
     private final Cursor in;
     private final BodyParser names;
@@ -193,8 +193,8 @@ final class InstructionParser {
         Operand base;
         if (in.kind() == Lexer.ID) {
             base = names.named(in.take());
-            if (in.kind() == Lexer.PUNCT && in.is(",")) {
-                throw PtxException.unsupported(in.line(), "texture and surface operands");
+            if (in.skip(",")) {
+                return texel(base);
             }
         } else {
             base = new Operand.IntImm(in.integer());
@@ -208,5 +208,14 @@ final class InstructionParser {
         }
         in.expect("]");
         return new Operand.Address(base, offset);
+    }
+
+    private Operand texel(Operand object) throws PtxException {
+        Operand at = operand();
+        if (in.is(",")) {
+            throw PtxException.unsupported(in.line(), "samplers apart from textures");
+        }
+        in.expect("]");
+        return new Operand.Texel(object, at);
     }
 }

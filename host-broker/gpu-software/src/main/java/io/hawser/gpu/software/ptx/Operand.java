@@ -27,6 +27,9 @@ public sealed interface Operand {
     /** A memory operand; base is a Register, Local, Name or IntImm. */
     record Address(Operand base, long offset) implements Operand {}
 
+    /** {@code [object, at]}: a texture or surface with coordinates. */
+    record Texel(Operand object, Operand at) implements Operand {}
+
     /** {@code {a, b, ...}}. */
     record Vector(List<Operand> elements) implements Operand {}
 

@@ -64,7 +64,7 @@ class ParserTest {
     @CsvSource(delimiter = ';', value = {
         "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0,%f0,%f0,%f0}, {%r0,%r0}, {%r0}, {%f0,%f0,%f0,%f0}",
         "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0,%r0,%r0,%r0}, [%rd0], %r0",
-        "tex.2d.v4.f32.f32 {%f0,%f0,%f0,%f0}, [%rd0, {%f0,%f0}]",
+        "suq.width.b32 %r0, [%rd0]",
         "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r0]", "barrier.cluster.arrive",
         "cp.async.bulk.commit_group", "mbarrier.init.shared.b64 [%r0], 1", "cvt.rna.tf32.f32 %r0, %f0",
         "ld.shared::cluster.u32 %r0, [%r0]", "shfl.down.b32 %r0, %r0, 1, 31", "atom.global.v4.f32.add %f0, [%rd0], %f0",
