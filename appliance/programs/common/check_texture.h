@@ -36,33 +36,6 @@ template <int HOW, typename T> __global__ void fetch(cudaTextureObject_t texture
     }
 }
 
-/* Ends the program with 77 if the device lacks texture instructions, after checking that each call returns the right
- * error. */
-static inline void check_textures() {
-    cudaFuncAttributes attributes;
-    CUDA_OK(cudaFuncGetAttributes(&attributes, (const void *) fetch<LINEAR, float>));
-    float *memory = device_array<float>(64);
-    cudaResourceDesc resource = {};
-    cudaTextureDesc texture = {};
-    cudaTextureObject_t object = 0;
-    resource.resType = cudaResourceTypeLinear;
-    resource.res.linear.devPtr = memory;
-    resource.res.linear.desc = cudaCreateChannelDesc<float>();
-    resource.res.linear.sizeInBytes = 64 * sizeof(float);
-    cudaError_t error = cudaCreateTextureObject(&object, &resource, &texture, nullptr);
-    if (error == cudaSuccess) {
-        CUDA_OK(cudaDestroyTextureObject(object));
-        CUDA_OK(cudaFree(memory));
-        return;
-    }
-    CUDA_IS(cudaErrorNotSupported, error);
-    cudaGetLastError();
-    fetch<LINEAR, float><<<1, 64>>>(object, nullptr, memory, 0);
-    CUDA_IS(cudaErrorNotSupported, cudaGetLastError());
-    CUDA_OK(cudaFree(memory));
-    check_unsupported("the device has no texture instructions");
-}
-
 template <int HOW, typename T> std::vector<T> fetched(cudaTextureObject_t texture, const std::vector<float4> &at) {
     float4 *device_at = device_copy(at);
     T *out = device_array<T>(at.size());

@@ -55,31 +55,6 @@ static cudaSurfaceObject_t surface_of(cudaArray_t array) {
     return surface;
 }
 
-// Ends the program with 77 if the device lacks surface instructions, after checking that each call returns the right
-// error.
-static void check_surfaces() {
-    cudaFuncAttributes attributes;
-    CUDA_OK(cudaFuncGetAttributes(&attributes, (const void *) write1D));
-    std::vector<int> zeros(WIDTH);
-    cudaArray_t array = array_of(WIDTH, 0, 0, zeros.data(), cudaArraySurfaceLoadStore);
-    cudaResourceDesc resource = {};
-    cudaSurfaceObject_t surface;
-    resource.res.array.array = array;
-    resource.resType = cudaResourceTypeArray;
-    cudaError_t error = cudaCreateSurfaceObject(&surface, &resource);
-    if (error == cudaSuccess) {
-        CUDA_OK(cudaDestroySurfaceObject(surface));
-        CUDA_OK(cudaFreeArray(array));
-        return;
-    }
-    CUDA_IS(cudaErrorNotSupported, error);
-    cudaGetLastError();
-    write1D<<<1, 64>>>(surface);
-    CUDA_IS(cudaErrorNotSupported, cudaGetLastError());
-    CUDA_OK(cudaFreeArray(array));
-    check_unsupported("the device has no surface instructions");
-}
-
 static void one_dimension() {
     std::vector<int> zeros(WIDTH), back(WIDTH);
     cudaArray_t array = array_of(WIDTH, 0, 0, zeros.data(), cudaArraySurfaceLoadStore);
@@ -156,7 +131,6 @@ static void three_dimensions(int layered) {
 
 int main(int argc, char **argv) {
     check_begin(argc, argv);
-    check_surfaces();
     one_dimension();
     two_dimensions();
     three_dimensions(0);

@@ -318,7 +318,6 @@ static void refused() {
 
 int main(int argc, char **argv) {
     check_begin(argc, argv);
-    check_textures();
     filters_and_modes<ONE>("one dimension", 64, 0, 0, 256);
     filters_and_modes<TWO>("two dimensions", 32, 16, 0, 48);
     filters_and_modes<THREE>("three dimensions", 16, 8, 4, 20);
