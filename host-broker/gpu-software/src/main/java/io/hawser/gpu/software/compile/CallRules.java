@@ -7,6 +7,7 @@ import io.hawser.gpu.software.ptx.PtxType;
 import io.hawser.gpu.software.ptx.Statement;
 import io.hawser.gpu.software.ptx.Variable;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -15,11 +16,35 @@ import java.util.Map;
  * An indirect call compares the address with those of all functions that have its shape.
  */
 final class CallRules {
-    /** Functions of the device runtime, with their JVM signature after slot, thread and globals. */
-    static final Map<String, String> BUILT_IN = Map.of("vprintf", "IJJ", "__assertfail", "VJJIJJ", "malloc", "JJ",
-        "free", "VJ", "cudaGraphSetConditional", "VJI");
+    /** Begins the names of the functions of libcudadevrt, with which kernels launch kernels. */
+    static final String LAUNCHING = "__cudaCDP2";
+    private static final String PER_THREAD = "_ptsz";
+    /**
+     * Functions of the device runtime, with their JVM signature after slot, thread and globals. An argument of type
+     * dim3 is its offset in local memory.
+     */
+    static final Map<String, String> BUILT_IN = builtIns();
 
     private CallRules() {
+    }
+
+    private static Map<String, String> builtIns() {
+        Map<String, String> result = new HashMap<>(Map.of("vprintf", "IJJ", "__assertfail", "VJJIJJ", "malloc", "JJ",
+            "free", "VJ", "cudaGraphSetConditional", "VJI"));
+        Map<String, String> launching = Map.ofEntries(Map.entry("GetParameterBuffer", "JJJ"),
+            Map.entry("GetParameterBufferV2", "JJIII"), Map.entry("LaunchDevice", "IJJIIIJ"),
+            Map.entry("LaunchDeviceV2", "IJJ"), Map.entry("GetLastError", "I"), Map.entry("PeekAtLastError", "I"),
+            Map.entry("StreamCreateWithFlags", "IJI"), Map.entry("StreamDestroy", "IJ"),
+            Map.entry("StreamWaitEvent", "IJJI"), Map.entry("EventCreateWithFlags", "IJI"),
+            Map.entry("EventRecord", "IJJ"), Map.entry("EventRecordWithFlags", "IJJI"), Map.entry("EventDestroy", "IJ"),
+            Map.entry("MemcpyAsync", "IJJJIJ"), Map.entry("MemsetAsync", "IJIJJ"), Map.entry("Malloc", "IJJ"),
+            Map.entry("Free", "IJ"));
+        launching.forEach((name, signature) -> {
+            result.put(LAUNCHING + name, signature);
+            // The variants for programs whose default stream belongs to a thread.
+            result.put(LAUNCHING + name + PER_THREAD, signature);
+        });
+        return Map.copyOf(result);
     }
 
     static void lower(Lowering l, Statement.Call call) throws PtxException {
@@ -140,7 +165,13 @@ final class CallRules {
             for (int k = 0; k < count; k++) {
                 g.push(args.get(k), signature.charAt(k + 1) == 'J' ? PtxType.U64 : PtxType.U32);
             }
-            g.call("Builtins", name.replace("__", ""), signature.charAt(0) + "GCI" + signature.substring(1));
+            String shape = signature.charAt(0) + "GCI" + signature.substring(1);
+            if (name.startsWith(LAUNCHING)) {
+                String function = name.substring(LAUNCHING.length()).replace(PER_THREAD, "");
+                g.call("DeviceRuntime", Character.toLowerCase(function.charAt(0)) + function.substring(1), shape);
+            } else {
+                g.call("Builtins", name.replace("__", ""), shape);
+            }
             if (to != null) {
                 g.pop(to, type);
             }

@@ -140,7 +140,9 @@ final class Linker implements LinkContext {
     private FunctionRef resolveOrRuntime(ModuleScope scope, String name) {
         FunctionRef known = resolve(scope, name);
         Function declared = scope.function(name);
-        boolean ofRuntime = name.startsWith("cuda") || name.startsWith("__cuda") || isBuiltIn(scope, name);
+        // libcudadevrt, a part of programs whose kernels launch kernels, calls the driver's functions cnp...
+        boolean ofRuntime = name.startsWith("cuda") || name.startsWith("__cuda") || name.startsWith("cnp")
+            || isBuiltIn(scope, name);
         if (known == null && declared != null && ofRuntime) {
             known = new FunctionRef(scope, declared);
             runtime.put(name, known);
@@ -303,6 +305,22 @@ final class Linker implements LinkContext {
 
     long address(FunctionRef function) {
         return addresses.get(function.function());
+    }
+
+    /** The function at an address that code takes, or null. */
+    Function functionAt(long address) {
+        for (Map.Entry<Function, Long> entry : addresses.entrySet()) {
+            if (entry.getValue() == address) {
+                return entry.getKey();
+            }
+        }
+        return null;
+    }
+
+    /** Whether a kernel can launch kernels. */
+    boolean launches(FunctionRef kernel) {
+        return reachable(kernel).stream().anyMatch(f -> facts.get(f.function()).calls.keySet().stream()
+            .anyMatch(name -> name.startsWith(CallRules.LAUNCHING) && isBuiltIn(f.scope(), name)));
     }
 
     Facts facts(FunctionRef ref) {

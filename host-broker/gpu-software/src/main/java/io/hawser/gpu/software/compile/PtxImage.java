@@ -81,6 +81,12 @@ public final class PtxImage {
         return null;
     }
 
+    /** The kernel at an address that code of the image takes, or null. */
+    public PtxKernel kernelAt(long address) {
+        Function function = linker.functionAt(address);
+        return function == null || !function.entry() ? null : kernels.get(function.name());
+    }
+
     /** All kernels by name; names are unique within an image. */
     public Map<String, PtxKernel> kernels() {
         return Collections.unmodifiableMap(kernels);

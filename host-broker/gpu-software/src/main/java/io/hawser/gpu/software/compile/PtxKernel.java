@@ -28,6 +28,7 @@ public final class PtxKernel {
     private final FunctionRef kernel;
     private final SharedLayout shared;
     private final List<Param> params;
+    private final boolean launches;
     private volatile PtxException refusal;
     private volatile KernelPlan plan;
     private volatile int steps = Steps.UNKNOWN;
@@ -49,6 +50,7 @@ public final class PtxKernel {
         }
         shared = layout;
         params = inBuffer;
+        launches = image.linker().launches(kernel);
         refusal = refused == null ? null : inKernel(refused);
     }
 
@@ -66,6 +68,11 @@ public final class PtxKernel {
     /** The mangled name. */
     public String name() {
         return kernel.name();
+    }
+
+    /** Whether the kernel can launch kernels. */
+    public boolean launches() {
+        return launches;
     }
 
     /** Parameters in order; empty for a refused kernel with parameters of an unsupported kind. */

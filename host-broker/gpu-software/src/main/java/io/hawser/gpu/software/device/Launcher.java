@@ -117,21 +117,31 @@ final class Launcher {
      */
     Work.Body body(Request request, Context context, long workspace) {
         int[] grid = request.grid;
-        int[] block = request.block;
         PtxKernel kernel = request.function.kernel;
-        KernelLaunch launch = new KernelLaunch(grid[0], grid[1], grid[2], block[0], block[1], block[2],
-            request.sharedBytes, request.params, device::output);
-        launch.heap(device.heap(context.limits[2])).stackBytes((int) context.limits[0]);
+        ChildLaunches children = kernel.launches()
+            ? new ChildLaunches(this, device, context, request.function.module, 0) : null;
+        KernelLaunch launch = prepare(request, context, children);
+        Runnable whole;
         if (request.isCooperative()) {
             launch.gridWorkspace(workspace);
-            return () -> run(context, kernel, () -> {
+            whole = () -> {
                 device.memory.arena().slice(workspace, GRID_WORKSPACE_BYTES).fill((byte) 0);
                 device.scheduler.runCooperative(kernel, launch, grid[0], grid[1], grid[2], device.memory.arena());
-            });
+            };
+        } else {
+            boolean helped = !isSmall(request);
+            whole = () -> device.scheduler.runGrid(kernel, launch, grid[0], grid[1], grid[2], helped);
         }
-        boolean helped = !isSmall(request);
-        return () -> run(context, kernel,
-            () -> device.scheduler.runGrid(kernel, launch, grid[0], grid[1], grid[2], helped));
+        return () -> run(context, kernel, children == null ? whole : () -> children.runAfter(whole));
+    }
+
+    /** One execution of a checked request. */
+    KernelLaunch prepare(Request request, Context context, ChildLaunches children) {
+        int[] grid = request.grid;
+        int[] block = request.block;
+        return new KernelLaunch(grid[0], grid[1], grid[2], block[0], block[1], block[2], request.sharedBytes,
+            request.params, device::output).heap(device.heap(context.limits[2])).children(children)
+            .stackBytes((int) context.limits[0]);
     }
 
     private static boolean isSmall(Request request) {

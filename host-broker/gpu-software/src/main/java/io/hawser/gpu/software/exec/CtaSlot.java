@@ -51,6 +51,7 @@ public final class CtaSlot {
     final int[] population = new int[BARRIERS];
     final int[] allTrue = new int[BARRIERS];
     final TextureUnit textureUnit = new TextureUnit();
+    private int[] lastErrors = NOTHING; // by thread; of launches by kernels
     private int spins;
 
     /** Creates a slot for CTAs that use an arena. */
@@ -77,6 +78,21 @@ public final class CtaSlot {
         Arrays.fill(expected, 0);
         Arrays.fill(population, 0);
         Arrays.fill(allTrue, 1);
+        lastErrors = NOTHING;
+    }
+
+    /** The error that cudaGetLastError() of a thread returns. */
+    int lastError(int t) {
+        return lastErrors.length == 0 ? 0 : lastErrors[t];
+    }
+
+    void setLastError(int t, int error) {
+        if (lastErrors.length == 0 && error != 0) {
+            lastErrors = new int[threads];
+        }
+        if (lastErrors.length != 0) {
+            lastErrors[t] = error;
+        }
     }
 
     private void size(KernelLaunch of) {

@@ -15,6 +15,31 @@ public final class KernelLaunch {
         boolean free(long address);
     }
 
+    /** A launch by a kernel: the kernel's address, and the shape of the grid. */
+    public record Child(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
+        int sharedBytes) {}
+
+    /** Takes the work that a grid's kernel launches; any thread that runs a CTA may call it. Results: cudaError_t. */
+    public interface Children {
+        /** Bytes of the parameters of the kernel at an address; -1 if there is none. */
+        int paramBytes(long function);
+
+        /** Device memory for parameters; 0 if there is no room. */
+        long buffer(long bytes);
+
+        /** Stores the launch for which a buffer is. */
+        void configure(long buffer, Child child);
+
+        /** Launches a kernel with the parameters of a buffer; null stands for the buffer's stored launch. */
+        int launch(Child child, long buffer, long stream);
+
+        /** Copies device memory. */
+        int copy(long to, long from, long bytes, long stream);
+
+        /** Sets bytes of device memory. */
+        int fill(long to, int value, long bytes, long stream);
+    }
+
     private static final AtomicLong GRIDS = new AtomicLong();
 
     final int gridX;
@@ -27,6 +52,7 @@ public final class KernelLaunch {
     final int[] params;
     final Consumer<byte[]> output;
     DeviceHeap heap;
+    Children children;
     int stackBytes = 1024;
     long gridWorkspace;
     final long gridId = GRIDS.incrementAndGet();
@@ -60,6 +86,12 @@ public final class KernelLaunch {
     /** Sets the heap of malloc() in kernels; without a heap malloc() returns NULL. Call before the first CTA. */
     public KernelLaunch heap(DeviceHeap deviceHeap) {
         this.heap = deviceHeap;
+        return this;
+    }
+
+    /** Sets the receiver of launches; only kernels that launch need one. Call before the first CTA. */
+    public KernelLaunch children(Children receiver) {
+        this.children = receiver;
         return this;
     }
 
