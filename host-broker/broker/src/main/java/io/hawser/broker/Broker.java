@@ -7,6 +7,7 @@ import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.admin.VgpuLoader;
 import io.hawser.broker.admin.VgpuService;
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.config.PoolConfig;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.image.ImageStore;
 import io.hawser.broker.jail.Confinement;
@@ -145,7 +146,7 @@ public final class Broker {
         turns = turns();
         sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers, turns);
         pools = new WorkerPools(loop, command, limits(config), new WorkerEvents(sessions, listener),
-            vgpus::percentage, vgpus::computeShare, this::setGpus);
+            vgpus::percentage, vgpus::computeShare, vgpus::contextRoom, this::setGpus);
         sessions.setListener(new SessionEvents(listener,
             turnMode == TurnMode.MPS ? new MpsRecovery(loop, pools, sessions) : null));
         gpuMonitor = new GpuMonitor(new Monitored(pools, sessions));
@@ -189,9 +190,10 @@ public final class Broker {
 
     private static WorkerPool.Limits limits(BrokerConfig config) {
         BrokerConfig.Worker worker = config.worker();
-        return new WorkerPool.Limits(worker.poolSize(), worker.startTimeout(), worker.minBackOff(),
-            worker.maxBackOff(), config.sessions().endTimeout(),
-            StartRules.of(Runtime.getRuntime().availableProcessors(), config.sessions().maxWaiting()));
+        PoolConfig pool = config.pool();
+        return new WorkerPool.Limits(worker.poolSize(), pool.maxSize(), pool.idleTime(), worker.startTimeout(),
+            worker.minBackOff(), worker.maxBackOff(), config.sessions().endTimeout(), StartRules.of(
+                Runtime.getRuntime().availableProcessors(), pool.maxStarting(), config.sessions().maxWaiting()));
     }
 
     private void schedule(MemoryWatch memory) {

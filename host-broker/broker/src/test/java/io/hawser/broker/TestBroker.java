@@ -78,7 +78,7 @@ public final class TestBroker implements BrokerListener, AutoCloseable {
     public static BrokerConfig config(Path stateDir, String mode, Map<String, String> settings) {
         Map<String, String> all = new HashMap<>(Map.of("hawser.state-dir", stateDir.toString(), "hawser.listen.port",
             "0", "hawser.listen.handshake-timeout", HANDSHAKE_TIMEOUT, "hawser.worker.command", workerCommand(mode),
-            "hawser.worker.pool-size", "1"));
+            "hawser.worker.pool-size", "1", "hawser.pool.max-size", "1"));
         all.putAll(settings);
         return new SmallRyeConfigBuilder().addDefaultInterceptors().addDiscoveredConverters()
             .withSources(new PropertiesConfigSource(Map.of("user.home", stateDir.toString()), "home", 1))

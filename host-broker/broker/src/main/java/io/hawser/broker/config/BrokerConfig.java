@@ -31,6 +31,7 @@ public interface BrokerConfig {
     Path stateDir();
     Database database();
     Worker worker();
+    PoolConfig pool();
     Gpu gpu();
     Tokens tokens();
     Sessions sessions();
@@ -326,9 +327,9 @@ public interface BrokerConfig {
         List<String> environment();
 
         /**
-         * Workers that the broker keeps ready for each set of GPUs of some vGPU. Under MPS it keeps as many for each of
-         * a set's four most frequent compute shares. Each ready worker holds a context, about 0.5 GiB on an NVIDIA GPU.
-         * With 0 the broker starts each worker when a guest needs it. Range: 0 or more.
+         * Workers that the broker keeps ready without demand, for each set of GPUs of some vGPU. Under MPS it keeps as
+         * many for each of a set's four most frequent compute shares. A ready worker holds a context, about 0.5 GiB on
+         * an NVIDIA GPU. With 0 the broker starts each worker when a guest needs it. Range: 0 or more.
          */
         @WithDefault("2")
         int poolSize();
@@ -368,9 +369,7 @@ public interface BrokerConfig {
         @WithDefault("60s")
         Duration startTimeout();
 
-        /**
-         * Pause after a failed start of a worker. It doubles with each further failure, up to {@link #maxBackOff()}.
-         */
+        /** Pause after a failed start of a worker. Each further failure doubles it, up to {@link #maxBackOff()}. */
         @WithDefault("250ms")
         Duration minBackOff();
 
@@ -393,8 +392,8 @@ public interface BrokerConfig {
         /** The software GPU. */
         interface Software {
             /**
-             * Number of equal GPUs that the software GPU offers, for tests of programs with several GPUs. They share
-             * the machine's processors. Range: 1 to 64.
+             * Number of equal GPUs of the software GPU, for tests of programs with several GPUs. They share the
+             * machine's processors. Range: 1 to 64.
              */
             @WithDefault("1")
             int devices();

@@ -27,6 +27,11 @@ public final class Confinement implements AutoCloseable {
     public static final Confinement NONE = new Confinement(JailMode.OFF, 0, false, Spawner.PLAIN, List.of(), false,
         null, "", null);
 
+    /** Weight of a worker that starts while a guest waits for it: that of a full compute share. */
+    public static final int AWAITED_WEIGHT = 10_000;
+    /** Weight of a worker that starts ahead. A much smaller weight could exceed the time limit of a start. */
+    public static final int AHEAD_WEIGHT = AWAITED_WEIGHT / 10;
+
     private static final Logger LOG = Logger.getLogger(Confinement.class);
     // Linux capability.h, bit numbers
     private static final int CAP_SETGID = 6;
@@ -153,11 +158,12 @@ public final class Confinement implements AutoCloseable {
     /**
      * Limits a process that has just been started, where control groups exist.
      *
+     * @param cpuWeight as in {@link #weigh}.
      * @throws IOException when the limit cannot be set; the process must then be ended.
      */
-    public void enter(long worker, int pid) throws IOException {
+    public void enter(long worker, int pid, int cpuWeight) throws IOException {
         if (groups != null) {
-            groups.enter(worker, pid, memory.beforeSession());
+            groups.enter(worker, pid, memory.beforeSession(), cpuWeight);
         }
     }
 

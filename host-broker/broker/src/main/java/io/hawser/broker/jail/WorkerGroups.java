@@ -29,8 +29,6 @@ public final class WorkerGroups implements AutoCloseable {
     private static final String CONTROLLERS = "cgroup.controllers";
     private static final String SUBTREE = "cgroup.subtree_control";
     private static final String WANTED = "+memory +pids";
-    /** The weight of a full compute share: guests wait for workers that start. */
-    private static final String STARTING_WEIGHT = "10000";
     private static final long REMOVE_LIMIT_NS = TimeUnit.SECONDS.toNanos(2);
     private static final long STOP_SECONDS = 5;
 
@@ -204,9 +202,10 @@ public final class WorkerGroups implements AutoCloseable {
      * Puts a newly started process into its own group, before it receives a guest.
      *
      * @param memoryBytes memory limit until {@link #limit}.
+     * @param cpuWeight as in {@link #weigh}.
      * @throws IOException when the process has no group or no limit.
      */
-    void enter(long worker, int pid, long memoryBytes) throws IOException {
+    void enter(long worker, int pid, long memoryBytes, int cpuWeight) throws IOException {
         Path group = group(worker);
         Files.createDirectory(group);
         write(group.resolve("memory.max"), Long.toString(memoryBytes));
@@ -217,7 +216,7 @@ public final class WorkerGroups implements AutoCloseable {
         }
         write(group.resolve("memory.oom.group"), "1");
         if (noWeights.isEmpty()) {
-            write(group.resolve("cpu.weight"), STARTING_WEIGHT);
+            write(group.resolve("cpu.weight"), Integer.toString(cpuWeight));
         }
         write(group.resolve(PROCESSES), Integer.toString(pid));
     }

@@ -104,6 +104,10 @@ public class BrokerMetrics implements BrokerListener {
         workers(sources.pools(), "ready", PoolState::ready);
         workers(sources.pools(), "starting", PoolState::starting);
         workers(sources.pools(), "assigned", PoolState::assigned);
+        pool(sources.pools(), "size", "Workers that the broker keeps ready", PoolState::size);
+        pool(sources.pools(), "grown", "Workers that demand has added to the pools", PoolState::grown);
+        pool(sources.pools(), "waiting", "Sessions that wait for a worker", p -> p.waiting().values().stream()
+            .mapToInt(Integer::intValue).sum());
         memory("total", sources.pools(), p -> p.state().devices().stream().mapToLong(Device::totalBytes).sum());
         memory("used", sessions, s -> s.totals().deviceBytes());
         memory("reserved", sessions, s -> s.list().stream().mapToLong(SessionView::memoryBytes).sum());
@@ -144,6 +148,11 @@ public class BrokerMetrics implements BrokerListener {
     private void workers(WorkerPools pools, String state, ToLongFunction<PoolState> value) {
         Gauge.builder("hawser.workers", pools, p -> value.applyAsLong(p.state())).description("Worker processes")
             .tag("state", state).register(registry);
+    }
+
+    private void pool(WorkerPools pools, String name, String description, ToLongFunction<PoolState> value) {
+        Gauge.builder("hawser.pool." + name, pools, p -> value.applyAsLong(p.state())).description(description)
+            .register(registry);
     }
 
     private <T> void memory(String kind, T source, ToLongFunction<T> value) {

@@ -7,6 +7,7 @@ import java.util.Map;
  * A snapshot of the pool.
  *
  * @param size number of workers to keep ready.
+ * @param grown how many of them demand has added.
  * @param ready workers that wait for a session.
  * @param starting workers that are not ready yet.
  * @param assigned workers with a session.
@@ -16,7 +17,7 @@ import java.util.Map;
  * @param devices the GPUs that workers see.
  * @param waiting starts that wait for a worker, by vGPU; a vGPU without any has no entry.
  */
-public record PoolState(int size, int ready, int starting, int assigned, int failures, String lastFailure,
+public record PoolState(int size, int grown, int ready, int starting, int assigned, int failures, String lastFailure,
     String backend, List<Device> devices, Map<String, Integer> waiting) {
 
     /** Whether a new session can expect a worker. */

@@ -45,6 +45,17 @@ final class StartQueue<T> {
     private long nextNumber;
     private int waiting;
 
+    /**
+     * The workers of the pool.
+     *
+     * @param size ready workers that the pool aims for.
+     * @param ready workers that wait for a start.
+     * @param starting workers that are not ready yet.
+     * @param startingElsewhere workers of other pools that are not ready yet.
+     * @param isBusy whether workers of the pool serve sessions.
+     */
+    record Stock(int size, int ready, int starting, int startingElsewhere, boolean isBusy) {}
+
     /** A start and its place in the order of arrival. */
     private record Place<T>(T start, long number) {}
 
@@ -158,25 +169,26 @@ final class StartQueue<T> {
     }
 
     /**
-     * Number of workers to start now; 0 or less for none.
-     *
-     * @param ready workers that wait for a start.
-     * @param starting workers that are not ready yet.
-     * @param size ready workers that the pool aims for.
+     * Number of workers to start now; 0 or less for none. While a start that is not above its share waits, the pool
+     * starts no worker ahead.
      */
-    int toStart(int ready, int starting, int size) {
+    int toStart(Stock stock) {
         dropIdleLines();
-        int missing = size + waiting - ready - starting;
-        if (missing <= 0 || fairWaiting() > 0) {
-            return missing;
+        // At least one, because no other pool tells this one when its own starts have ended.
+        int atOnce = Math.max(1, rules.atOnce() - stock.startingElsewhere());
+        if (fairWaiting() > 0) {
+            return Math.min(waiting - stock.ready(), atOnce) - stock.starting();
         }
+        int missing = stock.size() + waiting - stock.ready() - stock.starting();
         List<Line<T>> order = byTag();
         long last = order.isEmpty() ? Long.MIN_VALUE : tag(order.getLast());
-        if (last <= fairTagLimit()) {
-            return missing; // no vGPU is above its share
+        if (last <= fairTagLimit()) { // no vGPU is above its share
+            int refill = stock.isBusy() ? Math.min(rules.refill(), atOnce) : atOnce;
+            return Math.min(missing, refill - stock.starting());
         }
-        int reserved = Math.min(size, (int) order.stream().filter(line -> tag(line) < last).count());
-        return Math.min(missing, Math.max(rules.ration(), reserved - ready) - starting);
+        int reserved = Math.min(stock.size(), (int) order.stream().filter(line -> tag(line) < last).count());
+        int above = Math.min(atOnce, Math.max(rules.ration(), reserved - stock.ready()));
+        return Math.min(missing, above - stock.starting());
     }
 
     /** Waiting starts of vGPUs that are not above their share. */

@@ -83,11 +83,12 @@ public final class Worker implements ImagePeer {
      * Starts a worker process.
      *
      * @param confinement jails the worker.
+     * @param cpuWeight as in {@link #setCpuWeight}, until the worker serves a session.
      * @param endTimeout time after which the broker kills a worker that got its end message or closed its socket.
      * @throws PosixException when the process cannot be started.
      */
     static Worker start(long id, EventLoop loop, List<String> command, List<String> environment,
-        Confinement confinement, Duration endTimeout, Listener listener) throws PosixException {
+        Confinement confinement, int cpuWeight, Duration endTimeout, Listener listener) throws PosixException {
         Worker worker = new Worker(id, loop, confinement, endTimeout, listener);
         int[] controlPair = Posix.socketPair();
         int[] logPair;
@@ -111,7 +112,7 @@ public final class Worker implements ImagePeer {
         }
         worker.open(controlPair[0], logPair[0]);
         try {
-            confinement.enter(id, worker.pid());
+            confinement.enter(id, worker.pid(), cpuWeight);
         } catch (IOException e) {
             worker.kill("the broker cannot put it into a control group: " + e.getMessage());
         }
@@ -201,7 +202,7 @@ public final class Worker implements ImagePeer {
             memoryBytes == 0 ? totalBytes : Math.min(totalBytes, memoryBytes * gpus), regionBytes);
     }
 
-    /** Sets the session's weight, 1 to 10,000, when workers compete for processor time. */
+    /** Sets the worker's weight, 1 to 10,000, when workers compete for processor time. */
     public void setCpuWeight(int weight) {
         confinement.weigh(id, weight);
     }

@@ -18,11 +18,12 @@ import java.util.stream.Stream;
  *
  * @param command program and arguments.
  * @param environment {@code NAME=value} each, without secrets.
+ * @param awaitedFlags further flags of the JVM for a worker for which a guest waits.
  * @param cache the JVM's cache for a start; null for none.
  * @param confinement the jail of the workers.
  */
-public record WorkerCommand(List<String> command, List<String> environment, WorkerCache cache,
-    Confinement confinement) {
+public record WorkerCommand(List<String> command, List<String> environment, List<String> awaitedFlags,
+    WorkerCache cache, Confinement confinement) {
     private static final String VISIBLE = "CUDA_VISIBLE_DEVICES"; // for NVIDIA's driver
     private static final String GPUS = "HAWSER_GPUS"; // for the worker
     private static final String PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"; // for NVIDIA's driver, under MPS
@@ -49,7 +50,9 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
                 passed.add(name.strip() + "=" + value);
             }
         }
-        return new WorkerCommand(command, List.copyOf(passed), null, Confinement.of(worker));
+        List<String> awaitedFlags = worker.command().isEmpty() ? split(config.pool().awaitedFlags().orElse(""))
+            : List.of();
+        return new WorkerCommand(command, List.copyOf(passed), awaitedFlags, null, Confinement.of(worker));
     }
 
     /**
@@ -63,7 +66,7 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
         if (mps != null) {
             variables.add(MpsFolder.VARIABLE + "=" + mps.path());
         }
-        return new WorkerCommand(command, List.copyOf(variables), cache, confinement);
+        return new WorkerCommand(command, List.copyOf(variables), awaitedFlags, cache, confinement);
     }
 
     /**
@@ -73,7 +76,7 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
      */
     public WorkerCommand withCache(BrokerConfig config) throws IOException {
         boolean wanted = config.worker().startCache() && config.worker().command().isEmpty();
-        return !wanted ? this : new WorkerCommand(command, environment, new WorkerCache(
+        return !wanted ? this : new WorkerCommand(command, environment, awaitedFlags, new WorkerCache(
             config.worker().dir().toAbsolutePath(), Path.of(System.getProperty("java.home"))), confinement);
     }
 
@@ -84,9 +87,17 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
         return variables;
     }
 
-    /** Command line of the next worker; {@code worker} is its number. */
-    List<String> line(long worker) {
+    /**
+     * Command line of the next worker.
+     *
+     * @param worker its number.
+     * @param isAwaited whether a guest already waits for it.
+     */
+    List<String> line(long worker, boolean isAwaited) {
         List<String> line = new ArrayList<>(cache == null ? command : cache.use(command));
+        if (isAwaited) {
+            line.addAll(1, awaitedFlags);
+        }
         line.addAll(confinement.arguments(worker));
         return line;
     }
@@ -110,7 +121,7 @@ public record WorkerCommand(List<String> command, List<String> environment, Work
             variables.removeIf(variable -> variable.startsWith(PERCENTAGE + "="));
             variables.add(PERCENTAGE + "=" + kind.percentage());
         }
-        return new WorkerCommand(command, List.copyOf(variables), cache, confinement);
+        return new WorkerCommand(command, List.copyOf(variables), awaitedFlags, cache, confinement);
     }
 
     private static List<String> standard(BrokerConfig config) {

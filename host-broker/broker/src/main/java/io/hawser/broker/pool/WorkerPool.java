@@ -1,5 +1,6 @@
 package io.hawser.broker.pool;
 
+import io.hawser.broker.jail.Confinement;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.PoolState;
 import io.hawser.broker.model.WorkerKind;
@@ -10,18 +11,33 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
+import java.util.function.IntSupplier;
 import java.util.function.ToIntFunction;
 import org.jboss.logging.Logger;
 
 /**
- * A pool of workers started ahead. A worker that dies before it has a session counts as a failed start. The pool delays
- * the next start, longer after each failure. Event loop only, except {@link #state()}.
+ * A pool of workers started ahead.
+ *
+ * <p>Starts compete with running sessions for processors, so the pool starts few workers at a time ({@link
+ * StartRules}). While guests wait, it starts workers only for them. Such a worker omits its warm-up and has the
+ * weight of a full compute share. Afterwards the pool refills itself, slower while sessions run. These workers warm up
+ * at a tenth of that weight. A guest that comes meanwhile waits for the worker that is starting already, and gives it
+ * the full weight.
+ *
+ * <p>{@link PoolSize} follows the demand. The pool ends workers that demand has added when another vGPU reserves their
+ * GPU memory.
+ *
+ * <p>A worker that dies before it has a session counts as a failed start. The pool delays the next start, longer after
+ * each failure in a row; while guests wait, it replaces the first one at once. It rejects the waiting guests when no
+ * other worker is starting. Event loop only, except {@link #state()}.
  */
 public final class WorkerPool {
     private static final Logger LOG = Logger.getLogger(WorkerPool.class);
@@ -50,17 +66,33 @@ public final class WorkerPool {
         }
     }
 
-    /** Sizes and times. */
-    public record Limits(int size, Duration startTimeout, Duration minBackOff, Duration maxBackOff,
-        Duration endTimeout, StartRules starts) {}
+    /**
+     * Sizes and times.
+     *
+     * @param size workers to keep ready without demand.
+     * @param maxSize workers to keep ready at most; no growth up to {@code size}.
+     * @param idleTime time after which the pool gives up workers that demand has added and no start has needed.
+     */
+    public record Limits(int size, int maxSize, Duration idleTime, Duration startTimeout, Duration minBackOff,
+        Duration maxBackOff, Duration endTimeout, StartRules starts) {
+        /** Checks the ranges. */
+        public Limits {
+            if (idleTime.toMillis() < 1) {
+                throw new IllegalArgumentException("a time must be 1 ms or more: hawser.pool.idle-time=" + idleTime);
+            }
+        }
+    }
 
     /**
-     * Determines the order of starts.
+     * What a pool must know of the other pools.
      *
      * @param weights of vGPUs, by name, 1 to 100.
-     * @param activeElsewhere whether a start waits, or has waited lately, for a worker of another pool.
+     * @param active whether a start waits, or has waited lately, for a worker of another pool.
+     * @param starting workers of other pools that are not ready yet.
+     * @param mostGrown workers that demand may add to this pool.
      */
-    record Fairness(ToIntFunction<String> weights, BooleanSupplier activeElsewhere) {}
+    record Others(ToIntFunction<String> weights, BooleanSupplier active, IntSupplier starting,
+        IntSupplier mostGrown) {}
 
     private enum Phase { STARTING, READY, ASSIGNED, ENDING }
 
@@ -75,9 +107,12 @@ public final class WorkerPool {
     private final Map<Worker, String> startedFor = new HashMap<>(); // vGPU for which each worker started
     private final CompletableFuture<Void> stopped = new CompletableFuture<>();
     private static final AtomicLong NEXT_ID = new AtomicLong(1);
+    private final Set<Worker> ahead = new HashSet<>(); // workers that start for no guest
     private final WorkerKind kind;
     private final boolean isFirst; // of the broker's pools: its first worker reports the GPUs
-    private int size;
+    private final Others others;
+    private final PoolSize size;
+    private ScheduledFuture<?> review;
     private int failures;
     private String lastFailure = "";
     private ScheduledFuture<?> backOff;
@@ -88,8 +123,8 @@ public final class WorkerPool {
     private volatile List<Integer> idlePids = List.of();
 
     /** Makes the first pool of a broker; {@link #start()} starts its workers. */
-    WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, Fairness fairness) {
-        this(loop, command, limits, listener, fairness, WorkerKind.FIRST, true);
+    WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, Others others) {
+        this(loop, command, limits, listener, others, WorkerKind.FIRST, true);
     }
 
     /**
@@ -97,12 +132,12 @@ public final class WorkerPool {
      *
      * @param command selects the kind for the workers.
      */
-    WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, Fairness fairness,
+    WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, Others others,
         WorkerKind kind) {
-        this(loop, command, limits, listener, fairness, kind, false);
+        this(loop, command, limits, listener, others, kind, false);
     }
 
-    private WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, Fairness fairness,
+    private WorkerPool(EventLoop loop, WorkerCommand command, Limits limits, Listener listener, Others others,
         WorkerKind kind, boolean isFirst) {
         this.loop = loop;
         this.command = command;
@@ -110,8 +145,9 @@ public final class WorkerPool {
         this.listener = listener;
         this.kind = kind;
         this.isFirst = isFirst;
-        waiting = new StartQueue<>(limits.starts(), fairness.weights(), fairness.activeElsewhere(), System::nanoTime);
-        size = isFirst ? limits.size() : 0;
+        this.others = others;
+        waiting = new StartQueue<>(limits.starts(), others.weights(), others.active(), System::nanoTime);
+        size = new PoolSize(isFirst ? limits.size() : 0);
         publish();
     }
 
@@ -150,15 +186,24 @@ public final class WorkerPool {
         return waiting.isActive();
     }
 
-    /** Sets the number of workers to keep ready, and ends ready workers beyond it. */
+    /** Sets the number of workers to keep ready without demand. */
     void resize(int wanted) {
-        size = wanted;
-        while (ready.size() > size) {
-            Worker worker = ready.poll();
-            workers.put(worker, Phase.ENDING);
-            worker.end("it is not needed");
+        size.setLeast(wanted);
+        fit();
+    }
+
+    /** Ends ready workers beyond the pool's size, and beyond the memory that the GPUs have left for them. */
+    void fit() {
+        size.limit(others.mostGrown().getAsInt());
+        while (ready.size() > size.target()) {
+            retire(ready.poll());
         }
         refill();
+    }
+
+    private void retire(Worker worker) {
+        workers.put(worker, Phase.ENDING);
+        worker.end("it is not needed");
     }
 
     /** Replaces the workers that have no session. */
@@ -186,7 +231,7 @@ public final class WorkerPool {
             return taken;
         }
         pruneReady();
-        if (backOff != null && ready.isEmpty()) {
+        if (backOff != null && count(Phase.STARTING) == 0 && ready.isEmpty()) {
             taken.completeExceptionally(new NoWorkerException("no worker can be started: " + lastFailure));
         } else if (waiting.offer(vgpu, taken)) {
             taken.whenComplete((worker, failure) -> {
@@ -195,6 +240,9 @@ public final class WorkerPool {
                 }
             });
             serve();
+            if (waiting.fairWaiting() > 0) {
+                noteDemand();
+            }
         } else {
             taken.completeExceptionally(new NoWorkerException("starts of a vGPU that wait for a worker must be at "
                 + "most " + limits.starts().maxWaiting() + ": vgpu=" + vgpu));
@@ -203,11 +251,35 @@ public final class WorkerPool {
         return taken;
     }
 
+    /** A guest waits: hastens workers that start ahead, and grows the pool when too few of them are starting. */
+    private void noteDemand() {
+        if (waiting.fairWaiting() > ahead.size()) {
+            size.grow(others.mostGrown().getAsInt());
+            if (review == null && size.grown() > 0) {
+                review = loop.scheduleWithFixedDelay(this::review, limits.idleTime().toMillis(),
+                    limits.idleTime().toMillis(), TimeUnit.MILLISECONDS);
+            }
+        }
+        ahead.forEach(worker -> worker.setCpuWeight(Confinement.AWAITED_WEIGHT));
+    }
+
+    /** Gives up the workers that demand has added and no start has needed lately. */
+    private void review() {
+        size.review(ready.size());
+        if (size.grown() == 0) {
+            review.cancel(false);
+            review = null;
+        }
+        fit();
+    }
+
     /** Gives ready workers to starts, within the shares of the vGPUs. */
     private void serve() {
         pruneReady();
-        for (CompletableFuture<Worker> next; (next = waiting.next(ready.size(), size)) != null; pruneReady()) {
+        for (CompletableFuture<Worker> next; (next = waiting.next(ready.size(), size.target())) != null;
+            pruneReady()) {
             Worker worker = ready.poll();
+            size.note(ready.size());
             workers.put(worker, Phase.ASSIGNED);
             publish(); // before the pool's caller serves the guest
             next.complete(worker);
@@ -223,6 +295,9 @@ public final class WorkerPool {
         stopping = true;
         if (backOff != null) {
             backOff.cancel(false);
+        }
+        if (review != null) {
+            review.cancel(false);
         }
         refuseAll(reason);
         ready.clear();
@@ -243,7 +318,7 @@ public final class WorkerPool {
 
     private void refill() {
         int probe = isFirst && devices.isEmpty() ? 1 : 0;
-        while (!stopping && backOff == null && (waiting.toStart(ready.size(), count(Phase.STARTING), size) > 0
+        while (!stopping && backOff == null && (waiting.toStart(stock()) > 0
             || ready.size() + count(Phase.STARTING) < probe)) {
             startOne();
         }
@@ -253,16 +328,25 @@ public final class WorkerPool {
         publish();
     }
 
+    private StartQueue.Stock stock() {
+        return new StartQueue.Stock(size.target(), ready.size(), count(Phase.STARTING),
+            others.starting().getAsInt(), count(Phase.ASSIGNED) > 0);
+    }
+
     private void startOne() {
         try {
             // A waiting guest gains more from an early worker than from fast first calls.
-            boolean awaited = waiting.fairWaiting() > count(Phase.STARTING);
+            boolean isAwaited = waiting.fairWaiting() > count(Phase.STARTING);
             String vgpu = waiting.needsMost(startedFor.values());
             long id = NEXT_ID.getAndIncrement();
-            Worker worker = Worker.start(id, loop, command.line(id),
-                awaited ? command.environmentWithoutWarmUp() : command.environment(), command.confinement(),
-                limits.endTimeout(), new WorkerListener());
+            Worker worker = Worker.start(id, loop, command.line(id, isAwaited),
+                isAwaited ? command.environmentWithoutWarmUp() : command.environment(), command.confinement(),
+                isAwaited ? Confinement.AWAITED_WEIGHT : Confinement.AHEAD_WEIGHT, limits.endTimeout(),
+                new WorkerListener());
             workers.put(worker, Phase.STARTING);
+            if (!isAwaited) {
+                ahead.add(worker);
+            }
             if (vgpu != null) {
                 startedFor.put(worker, vgpu);
             }
@@ -279,16 +363,24 @@ public final class WorkerPool {
         listener.onStartFailure(reason);
         command.disableCache();
         if (backOff != null) {
-            // The worker started together with another that has failed: count one failure, not two.
+            // The worker started together with others that have failed: count one failure, not several.
             LOG.errorf("a worker failed before it had a session: %s", reason);
+        } else if (++failures == 1 && waiting.size() > 0) {
+            LOG.errorf("a worker failed before it had a session, the next one starts at once: %s", reason);
             return;
+        } else {
+            delayStarts(reason);
         }
-        failures++;
+        if (count(Phase.STARTING) == 0) {
+            refuseAll("no worker can be started: " + reason);
+        }
+    }
+
+    private void delayStarts(String reason) {
         long factor = 1L << Math.min(failures - 1, 20);
         long delayMs = Math.min(limits.minBackOff().toMillis() * factor, limits.maxBackOff().toMillis());
         LOG.errorf("a worker failed before it had a session, next start in %d ms: failures=%d%s: %s", delayMs,
             failures, kind.equals(WorkerKind.FIRST) ? "" : " gpus=" + kind, reason);
-        refuseAll("no worker can be started: " + reason);
         if (!stopping) {
             backOff = loop.schedule(() -> {
                 backOff = null;
@@ -303,14 +395,19 @@ public final class WorkerPool {
 
     private void publish() {
         idlePids = ready.stream().map(Worker::pid).toList();
-        state = new PoolState(size, ready.size(), count(Phase.STARTING), count(Phase.ASSIGNED), failures,
-            lastFailure, backend, devices, waiting.sizes());
+        state = new PoolState(size.target(), size.grown(), ready.size(), count(Phase.STARTING), count(Phase.ASSIGNED),
+            failures, lastFailure, backend, devices, waiting.sizes());
     }
 
     private void becameReady(Worker worker, WorkerMessage.Ready message) {
         startDeadlines.remove(worker).cancel(false);
+        ahead.remove(worker);
         failures = 0;
         lastFailure = "";
+        if (backOff != null) {
+            backOff.cancel(false);
+            backOff = null;
+        }
         backend = message.backend();
         command.confinement().reportJail(message.jail());
         devices = message.devices();
@@ -322,9 +419,8 @@ public final class WorkerPool {
         workers.put(worker, Phase.READY);
         ready.add(worker);
         serve();
-        if (ready.size() > size && ready.remove(worker)) {
-            workers.put(worker, Phase.ENDING);
-            worker.end("it is not needed");
+        if (ready.size() > size.target() && ready.remove(worker)) {
+            retire(worker);
             if (vgpu != null) {
                 waiting.charge(vgpu);
             }
@@ -352,6 +448,7 @@ public final class WorkerPool {
         public void onExit(Worker worker, String reason) {
             Phase phase = workers.remove(worker);
             ready.remove(worker);
+            ahead.remove(worker);
             startedFor.remove(worker);
             ScheduledFuture<?> deadline = startDeadlines.remove(worker);
             if (deadline != null) {

@@ -16,9 +16,11 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.ToIntFunction;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jboss.logging.Logger;
 
 /**
@@ -37,6 +39,7 @@ public final class WorkerPools {
     private final WorkerPool.Listener listener;
     private final ToIntFunction<String> percentages;
     private final ToIntFunction<String> weights;
+    private final ToIntFunction<List<String>> contextRoom;
     private final Consumer<List<Device>> gpusFound;
     private final WorkerPool whole;
     private final Map<WorkerKind, WorkerPool> byKind = new LinkedHashMap<>();
@@ -51,20 +54,22 @@ public final class WorkerPools {
      *
      * @param percentages of vGPUs, by name, as {@link WorkerKind} defines them.
      * @param weights of vGPUs, by name: their parts of the starts when several wait, 1 to 100.
+     * @param contextRoom further contexts that have room on each of these GPUs; no UUID stands for all GPUs.
      * @param gpusFound receives the GPUs from the first worker's report; must call {@link #keepReady} with the kinds
      *     that vGPUs need.
      */
     public WorkerPools(EventLoop loop, WorkerCommand command, WorkerPool.Limits limits,
         WorkerPool.Listener listener, ToIntFunction<String> percentages,
-        ToIntFunction<String> weights, Consumer<List<Device>> gpusFound) {
+        ToIntFunction<String> weights, ToIntFunction<List<String>> contextRoom, Consumer<List<Device>> gpusFound) {
         this.loop = loop;
         this.command = command;
         this.limits = limits;
         this.listener = listener;
         this.percentages = percentages;
         this.weights = weights;
+        this.contextRoom = contextRoom;
         this.gpusFound = gpusFound;
-        whole = new WorkerPool(loop, command, limits, new FirstListener(), fairness(WorkerKind.FIRST));
+        whole = new WorkerPool(loop, command, limits, new FirstListener(), others(WorkerKind.FIRST));
         pools = List.of(whole);
     }
 
@@ -89,16 +94,22 @@ public final class WorkerPools {
         PoolState first = states.getFirst();
         PoolState worst = states.stream().max(Comparator.comparingInt(PoolState::failures)).orElse(first);
         return new PoolState(states.stream().mapToInt(PoolState::size).sum(),
+            states.stream().mapToInt(PoolState::grown).sum(),
             states.stream().mapToInt(PoolState::ready).sum(), states.stream().mapToInt(PoolState::starting).sum(),
             states.stream().mapToInt(PoolState::assigned).sum(), worst.failures(), worst.lastFailure(),
             first.backend(), first.devices(), states.stream().flatMap(state -> state.waiting().entrySet().stream())
                 .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue, Integer::sum, TreeMap::new)));
     }
 
-    /** Determines the order of starts in the pool of a kind. */
-    private WorkerPool.Fairness fairness(WorkerKind kind) {
-        return new WorkerPool.Fairness(weights, () -> pools.stream()
-            .anyMatch(pool -> !pool.kind().equals(kind) && pool.hasStarts()));
+    private WorkerPool.Others others(WorkerKind kind) {
+        return new WorkerPool.Others(weights, () -> others(kind, WorkerPool::hasStarts).anyMatch(Boolean::booleanValue),
+            () -> others(kind, pool -> pool.state().starting()).mapToInt(Integer::intValue).sum(),
+            () -> Math.min(limits.maxSize() - limits.size(), contextRoom.applyAsInt(kind.gpus())
+                - others(kind, pool -> pool.state().grown()).mapToInt(Integer::intValue).sum()));
+    }
+
+    private <T> Stream<T> others(WorkerKind kind, Function<WorkerPool, T> of) {
+        return pools.stream().filter(pool -> !pool.kind().equals(kind)).map(of);
     }
 
     /** Whether the last start of a worker for one GPU has failed; any thread. */
@@ -128,6 +139,8 @@ public final class WorkerPools {
             return gpus.isEmpty() ? takeFirst(request) : pool(kind(request, gpus)).take(request.vgpu());
         } catch (RefusedException e) {
             return CompletableFuture.failedFuture(new WorkerPool.NoWorkerException(e.getMessage()));
+        } finally {
+            fitGrown(); // the session's context counts now
         }
     }
 
@@ -254,11 +267,17 @@ public final class WorkerPools {
             pools = List.copyOf(now);
             LOG.infof("worker pools changed: gpus=%d kinds=%s", all.size(), needed);
         }
+        fitGrown();
+    }
+
+    /** Ends workers that demand has added where the GPUs have no more room for them. */
+    private void fitGrown() {
+        pools.stream().filter(pool -> pool.state().grown() > 0).forEach(WorkerPool::fit);
     }
 
     private WorkerPool open(WorkerKind wanted) {
         return byKind.computeIfAbsent(wanted, kind -> {
-            WorkerPool pool = new WorkerPool(loop, command.of(kind), limits, listener, fairness(kind), kind);
+            WorkerPool pool = new WorkerPool(loop, command.of(kind), limits, listener, others(kind), kind);
             List<WorkerPool> more = new ArrayList<>(pools);
             more.add(pool);
             pools = List.copyOf(more);

@@ -70,7 +70,7 @@ public class BrokerResource implements BrokerApi {
         return new BrokerInfo(version, RecordLayout.PROTOCOL_VERSION, HexFormat.of().toHexDigits(Description.HASH),
             pulse.started(), door.endpoint(), door.tlsEndpoint(), http.url(), pool.backend(), config.sessions().max(),
             jail.describe(), config.placement(), config.overcommit(), turnMode.label(), database.kind().label(),
-            http.url().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.ready(),
+            http.url().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.grown(), pool.ready(),
                 pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure(),
                 pool.waiting().values().stream().mapToInt(Integer::intValue).sum()));
     }

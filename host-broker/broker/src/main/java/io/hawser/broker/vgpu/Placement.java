@@ -161,6 +161,13 @@ public record Placement(Policy policy, double overcommit) {
             gpu.reservedBytes(), gpu.contexts(), gpu.contextBytes(), overcommit);
     }
 
+    /** Number of contexts that fit into the memory of a GPU that nothing has reserved. */
+    static int contextRoom(GpuLoad gpu) {
+        long total = gpu.device().totalBytes();
+        return total == 0 || gpu.contextBytes() == 0 ? Integer.MAX_VALUE
+            : Math.clamp((total - gpu.committedBytes()) / gpu.contextBytes(), 0, Integer.MAX_VALUE);
+    }
+
     private long limitBytes(long totalBytes) {
         return (long) (totalBytes * overcommit);
     }

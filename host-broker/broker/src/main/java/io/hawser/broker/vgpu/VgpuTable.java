@@ -212,6 +212,17 @@ public final class VgpuTable {
             .map(placement::contextObjection).filter(o -> o != null).findFirst().orElse(null);
     }
 
+    /**
+     * Number of further contexts that have room on each of these GPUs, beside all reservations.
+     *
+     * @param gpus UUIDs; empty for all GPUs.
+     */
+    public int contextRoom(List<String> gpus) {
+        return contextBytes.isEmpty() ? Integer.MAX_VALUE : loads(null).stream()
+            .filter(gpu -> gpus.isEmpty() || gpus.contains(gpu.device().uuid())).mapToInt(Placement::contextRoom).min()
+            .orElse(0);
+    }
+
     /** Counts a new session of a vGPU until {@link #leave}. */
     public Vgpu enter(String name) {
         Entry entry = entries.get(name);

@@ -8,6 +8,6 @@ public record BrokerInfo(String version, int protocolVersion, String description
     String placement, double overcommit, String turns, String database, boolean tls, Pool pool) {
 
     /** Its workers; see openapi.yml. */
-    public record Pool(int size, int ready, int starting, int assigned, int failures, String lastFailure,
+    public record Pool(int size, int grown, int ready, int starting, int assigned, int failures, String lastFailure,
         int waiting) {}
 }

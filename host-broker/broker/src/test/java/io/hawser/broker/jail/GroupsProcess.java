@@ -64,19 +64,19 @@ final class GroupsProcess {
 
     private static void limits(WorkerGroups groups) throws Exception {
         Process modest = shell("echo alive");
-        groups.enter(1, (int) modest.pid(), 64 * MEBIBYTE);
+        groups.enter(1, (int) modest.pid(), 64 * MEBIBYTE, Confinement.AWAITED_WEIGHT);
         check("a worker is in a group of its own", Files.readString(Path.of("/proc/" + modest.pid() + "/cgroup"))
             .contains("hawser-workers/worker-1"));
         check("a worker within its limits runs", run(modest).equals("alive\n"));
         check("a worker within its limits does not run out of memory", !groups.ranOut(1));
         // tail holds a line in memory until its end, and zeros have no end of line.
         Process greedy = shell("head -c 1000000000 /dev/zero | tail; echo survived");
-        groups.enter(2, (int) greedy.pid(), 64 * MEBIBYTE);
+        groups.enter(2, (int) greedy.pid(), 64 * MEBIBYTE, Confinement.AWAITED_WEIGHT);
         String said = run(greedy);
         check("the kernel kills a worker that takes too much memory: " + said.strip(), !said.contains("survived"));
         check("the broker sees that the worker ran out of memory", groups.ranOut(2));
         Process more = shell("head -c 100000000 /dev/zero | tail | wc -c; echo survived");
-        groups.enter(3, (int) more.pid(), 64 * MEBIBYTE);
+        groups.enter(3, (int) more.pid(), 64 * MEBIBYTE, Confinement.AWAITED_WEIGHT);
         groups.limit(3, 400 * MEBIBYTE);
         Path memory = groups.groups().stream().filter(group -> group.endsWith("worker-3")).findFirst().orElseThrow()
             .resolve("memory.max");
@@ -94,7 +94,7 @@ final class GroupsProcess {
         said = run(more);
         check("a worker with a raised limit continues: " + said.strip(), said.contains("survived"));
         Process bomb = shell("i=0; while [ $i -lt 100 ]; do sleep 5 & i=$((i + 1)); done; echo started $i");
-        groups.enter(4, (int) bomb.pid(), 256 * MEBIBYTE);
+        groups.enter(4, (int) bomb.pid(), 256 * MEBIBYTE, Confinement.AWAITED_WEIGHT);
         said = run(bomb);
         check("a worker cannot start more processes than its limit", !said.contains("started 100"));
         for (int worker = 1; worker <= 4; worker++) {
@@ -102,7 +102,7 @@ final class GroupsProcess {
         }
         await("no group is left", () -> groups.groups().isEmpty());
         left = shell("sleep 600");
-        groups.enter(5, (int) left.pid(), 256 * MEBIBYTE);
+        groups.enter(5, (int) left.pid(), 256 * MEBIBYTE, Confinement.AWAITED_WEIGHT);
     }
 
     /** Runs the checks. An argument names the group to return to, as a broker does that starts after a kill. */

@@ -30,6 +30,8 @@ final class SimulatedPool {
     private final PriorityQueue<Long> startingUntilNs = new PriorityQueue<>();
     private final ArrayDeque<String> startedFor = new ArrayDeque<>();
     private boolean activeElsewhere;
+    private int startingElsewhere;
+    private boolean isBusy;
     private long nowNs;
     private int ready;
     private int nextNumber;
@@ -49,6 +51,15 @@ final class SimulatedPool {
 
     void activeElsewhere(boolean now) {
         activeElsewhere = now;
+    }
+
+    void startingElsewhere(int workers) {
+        startingElsewhere = workers;
+    }
+
+    /** Sets whether workers serve sessions. */
+    void busy(boolean now) {
+        isBusy = now;
     }
 
     /** Adds a start to its vGPU's line. Null when the line is full. */
@@ -100,7 +111,7 @@ final class SimulatedPool {
     }
 
     private void refill() {
-        while (queue.toStart(ready, startingUntilNs.size(), size) > 0) {
+        while (queue.toStart(new StartQueue.Stock(size, ready, starting(), startingElsewhere, isBusy)) > 0) {
             String vgpu = queue.needsMost(startedFor);
             startedFor.add(vgpu == null ? "" : vgpu);
             long readyNs = Math.max(nowNs, processorFreeNs.remove()) + SECOND_NS;
