@@ -109,6 +109,7 @@ public final class Jail {
             missing.add("everything (only the system calls of x86_64 are known)");
             return;
         }
+        Kernel.returnMemory();
         raiseOomScore();
         setLimits();
         emptyRoot();

@@ -30,8 +30,16 @@ final class Kernel {
     private static final MethodHandle SETGROUPS = find("setgroups", LONG, ADDRESS);
     private static final MethodHandle SETRESGID = find("setresgid", INT, INT, INT);
     private static final MethodHandle SETRESUID = find("setresuid", INT, INT, INT);
+    private static final MethodHandle MALLOC = LINKER.downcallHandle(symbol("malloc"),
+        FunctionDescriptor.of(ADDRESS, LONG));
+    private static final MethodHandle FREE = LINKER.downcallHandle(symbol("free"), FunctionDescriptor.ofVoid(ADDRESS));
     private static final MethodHandle STRERROR = LINKER.downcallHandle(symbol("strerror"),
         FunctionDescriptor.of(ADDRESS, INT));
+
+    // Above glibc's FASTBIN_CONSOLIDATION_THRESHOLD (64 KiB), and below the 128 KiB that it maps instead. All blocks
+    // together exceed the length from which it returns memory to the kernel.
+    private static final int BLOCK_BYTES = 100 << 10;
+    private static final int BLOCKS = 80;
 
     // Linux asm/unistd_64.h
     private static final int SYS_PRCTL = 157;
@@ -125,6 +133,26 @@ final class Kernel {
                 return -(int) ERRNO.get(state, 0L);
             }
             return 0;
+        } catch (Throwable e) {
+            throw unexpected(e);
+        }
+    }
+
+    /**
+     * Makes glibc return memory to the kernel. The first time, it opens a file while it holds the lock of the memory.
+     * In a jail this open waits for the watcher, while the thread that must call the watcher waits for the lock. Call
+     * it on a thread other than the process's first.
+     */
+    static void returnMemory() {
+        try {
+            FREE.invokeExact(MemorySegment.NULL); // the first call takes memory, which must not lie behind the blocks
+            MemorySegment[] blocks = new MemorySegment[BLOCKS];
+            for (int i = 0; i < BLOCKS; i++) {
+                blocks[i] = (MemorySegment) MALLOC.invokeExact((long) BLOCK_BYTES);
+            }
+            for (int i = BLOCKS - 1; i >= 0; i--) { // the last block first, because memory shrinks from its end
+                FREE.invokeExact(blocks[i]);
+            }
         } catch (Throwable e) {
             throw unexpected(e);
         }

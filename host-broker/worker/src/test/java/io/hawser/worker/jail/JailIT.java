@@ -88,6 +88,11 @@ class JailIT {
         void at(Path process) throws IOException;
     }
 
+    /** Without compilers, no other thread can have returned memory before the jail. */
+    private static String jvmMode(String... acts) {
+        return List.of(acts).equals(List.of(Prisoner.RETURN_MEMORY)) ? "-Xint" : "-Xmixed";
+    }
+
     private static Outcome run(String mode, int user, String... acts) throws IOException, InterruptedException {
         return run(process -> {}, mode, user, acts);
     }
@@ -100,7 +105,7 @@ class JailIT {
     private static Outcome run(Look look, String mode, int user, String... acts)
         throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin",
-            "java").toString(), "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED", "-cp",
+            "java").toString(), jvmMode(acts), "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED", "-cp",
             jar.toString(), Prisoner.class.getName(), mode, Integer.toString(user)));
         command.addAll(List.of(acts));
         // A file instead of a pipe: with a broken filter, a child of the prisoner would keep a pipe open for ever.
@@ -231,6 +236,14 @@ class JailIT {
         assertEquals(1, outcome.exit(), outcome::toString);
         assertTrue(outcome.lines().stream().anyMatch(line -> line.contains("the jail must be complete")
             && line.contains("user of its own")), outcome::toString);
+    }
+
+    /** A thread that opens a file waits for the watcher. It must not hold the lock of the memory meanwhile. */
+    @Test
+    void shouldReturnMemoryWithoutAWatcher() throws IOException, InterruptedException {
+        Outcome outcome = run("AUTO", isRoot() ? USER : 0, Prisoner.RETURN_MEMORY);
+        assertEquals(0, outcome.exit(), outcome::toString);
+        assertTrue(outcome.lines().contains(Prisoner.RETURN_MEMORY + " 0"), outcome::toString);
     }
 
     @Test

@@ -23,6 +23,9 @@ final class Prisoner {
     // Linux asm-generic/siginfo.h; the only code that a process may send to another
     private static final int SI_QUEUE = -1;
 
+    /** Returns memory to the kernel. The act alone runs in a jail that nobody watches yet. */
+    static final String RETURN_MEMORY = "return-memory";
+
     private static int[] absent; // always null
 
     private final Map<String, Act> acts = new LinkedHashMap<>();
@@ -47,6 +50,10 @@ final class Prisoner {
 
     private Prisoner() {
         acts.put("wait", Prisoner::await);
+        acts.put(RETURN_MEMORY, () -> {
+            Kernel.returnMemory();
+            return 0;
+        });
         signal.set(ValueLayout.JAVA_INT, SIGINFO_CODE_OFFSET, SI_QUEUE);
         files();
         network();
@@ -139,6 +146,7 @@ final class Prisoner {
         Prisoner prisoner = new Prisoner();
         String[] names = args.length > 2 ? java.util.Arrays.copyOfRange(args, 2, args.length)
             : prisoner.acts.keySet().toArray(String[]::new);
+        boolean isWatched = names.length == 1 && names[0].equals(RETURN_MEMORY);
         prisoner.print("before", prisoner.acts.get("stat").run());
         CountDownLatch jailed = new CountDownLatch(1);
         CountDownLatch over = new CountDownLatch(1);
@@ -155,10 +163,13 @@ final class Prisoner {
         earlier.setDaemon(true); // an incomplete strict jail ends main
         earlier.start();
         Jail.Report report = Jail.enter(new Jail.Options(Jail.Mode.valueOf(args[0]), Integer.parseInt(args[1]),
-            false));
+            isWatched));
         System.out.println("report " + report.text());
         jailed.countDown();
         over.await();
+        if (isWatched) {
+            Runtime.getRuntime().halt(0); // further calls would wait for a watcher
+        }
         // Keeps the JVM busy: it compiles code, collects memory and starts threads.
         Object[] kept = new Object[1000];
         for (int i = 0; i < 2_000_000; i++) {
