@@ -13,6 +13,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 
 /** Runs the benchmark in every way and collects the figures. One thread. */
 final class Benchmarks {
@@ -21,6 +22,7 @@ final class Benchmarks {
     private static final int LOOK_EVERY_MS = 2;
     private static final int IDLE_SESSIONS = 16;
     private static final int IDLE_S = 5;
+    private static final String AT_ONCE_PROGRAM = "drv_vector_add";
     /** Limit of each benchmark; a full one takes half a minute on a real GPU. */
     private static final Duration LIMIT = Duration.ofSeconds(240);
     /** Wait before the measurement of idle processes, until background compilers have finished. */
@@ -152,6 +154,41 @@ final class Benchmarks {
         }
     }
 
+    /**
+     * Measures programs that start at once, each with one session. The processor time is that of all workers, with the
+     * workers that the pool starts meanwhile, but without what its ready workers have used before.
+     */
+    void atOnce(Collection<Way> ways, BrokerChild broker, int count) {
+        for (Way way : ways) {
+            attempt(count + " programs at once: " + way.label(), () -> {
+                settle(way, broker);
+                run(guests.start(way, broker, AT_ONCE_PROGRAM, List.of())); // loads files and, once, the device code
+                settle(way, broker);
+                double before = processorSeconds(way, broker);
+                long began = System.nanoTime();
+                List<Guests.Started> all = new ArrayList<>();
+                List<CompletableFuture<Double>> ends = new ArrayList<>();
+                for (int i = 0; i < count; i++) {
+                    Guests.Started program = guests.start(way, broker, AT_ONCE_PROGRAM, List.of());
+                    all.add(program);
+                    ends.add(program.process().onExit().thenApply(p -> (System.nanoTime() - began) * 1e-9));
+                }
+                all.forEach(this::awaitEnd);
+                List<Double> seconds = ends.stream().map(CompletableFuture::join).sorted().toList();
+                if (way != Way.NATIVE) {
+                    broker.awaitNoSession();
+                }
+                figures.put(way, "start.at_once", seconds.getLast());
+                figures.put(way, "start.at_once_median", seconds.get(count / 2));
+                figures.put(way, "start.at_once_processor", (processorSeconds(way, broker) - before) / count);
+            });
+        }
+    }
+
+    private static double processorSeconds(Way way, BrokerChild broker) {
+        return way == Way.NATIVE ? ProcessorTime.ofEndedChildren() : ProcessorTime.ofChildren(broker.process());
+    }
+
     /** Measures the processor time and memory of idle sessions. */
     void idle(Collection<Way> carriers, BrokerChild broker) {
         if (!extent.idle()) {
@@ -244,9 +281,13 @@ final class Benchmarks {
     private Guests.Started run(Way way, BrokerChild broker, List<String> parts) {
         Guests.Started program =
             guests.start(way, broker, Installation.BENCHMARK, arguments(parts.toArray(new String[0])));
+        run(program);
+        return program;
+    }
+
+    private void run(Guests.Started program) {
         release(program);
         awaitEnd(program);
-        return program;
     }
 
     private List<String> arguments(String... parts) {

@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
@@ -18,6 +19,7 @@ public final class CheckMain {
     private static final int DIFFER = 1;
     private static final int USAGE = 2;
     private static final int NOT_CHECKED = 3;
+    private static final int STANDARD_POOL = 2; // the default of hawser.worker.pool-size
     private static final Duration PROBE_LIMIT = Duration.ofSeconds(180);
     /** The programs of a quick run, if installed: a few of each kind. */
     private static final List<String> QUICK = List.of("drv_vector_add", "drv_matrix_mul", "drv_streams_events",
@@ -103,7 +105,7 @@ public final class CheckMain {
         JsonNode gpu;
         String nativeMissing;
         Set<Way> ways = EnumSet.copyOf(options.carriers());
-        try (BrokerChild broker = startBroker("broker", cuda, pool)) {
+        try (BrokerChild broker = startBroker("broker", cuda, pool, List.of())) {
             boolean software = broker.get("/api/v1/broker").path("backend").asText().equals("software");
             Way carrier = options.carriers().iterator().next();
             gpu = probe(guests, carrier, broker);
@@ -128,21 +130,39 @@ public final class CheckMain {
             }
         }
         if (options.benchmarks()) {
-            try (BrokerChild cold = startBroker("cold-broker", cuda, 0)) {
+            try (BrokerChild cold = startBroker("cold-broker", cuda, 0, List.of())) {
                 benchmarks.starts(options.carriers(), cold, "start.cold_");
             }
         }
+        if (options.atOnce() > 0) {
+            try (BrokerChild standard = startBroker("standard-broker", cuda, STANDARD_POOL, settingsAtOnce())) {
+                benchmarks.atOnce(ways, standard, options.atOnce());
+            }
+        }
         return new Results(version(), began, (System.nanoTime() - start) * 1e-9, Machine.here(), gpu, nativeMissing,
-            options.carriers(), programs, Measure.all(options.tenants()), benchmarks.figures(), benchmarks.failures());
+            options.carriers(), programs, Measure.all(options.tenants(), options.atOnce()), benchmarks.figures(),
+            benchmarks.failures());
     }
 
-    private BrokerChild startBroker(String name, NativeCuda cuda, int pool) {
+    /** Places for all sessions that begin at once. */
+    private List<String> settingsAtOnce() {
+        List<String> settings = new ArrayList<>(List.of("-Dhawser.sessions.max=" + options.atOnce(),
+            "-Dhawser.sessions.max-waiting=" + options.atOnce()));
+        if (workplace.region() != null) {
+            settings.add("-Dhawser.regions.check.slots=" + options.atOnce());
+        }
+        return settings;
+    }
+
+    private BrokerChild startBroker(String name, NativeCuda cuda, int pool, List<String> settings) {
         Map<String, String> environment = new HashMap<>(System.getenv());
         // The user's settings may be for another broker.
         environment.keySet().removeIf(key -> key.startsWith("HAWSER_"));
         // Workers inherit the path, and must not load a guest library.
         environment.put("LD_LIBRARY_PATH", cuda.libraryPath(List.of()));
-        return BrokerChild.start(installation, children, workplace, environment, options.backend(), name, pool);
+        List<String> all = new ArrayList<>(settings);
+        options.settings().forEach(setting -> all.add("-D" + setting));
+        return BrokerChild.start(installation, children, workplace, environment, options.backend(), name, pool, all);
     }
 
     /** The region must hold the pinned memory of the longest copy, and more. */

@@ -48,8 +48,12 @@ record Measure(String name, String label, String unit, String socket, String mem
         return timeOfBytes > 0 ? timeOfBytes / (figure * 1e9) * 1e6 : figure;
     }
 
-    /** All rows in their order. */
-    static List<Measure> all(List<Integer> tenants) {
+    /**
+     * All rows in their order.
+     *
+     * @param atOnce as in {@link Options}.
+     */
+    static List<Measure> all(List<Integer> tenants, int atOnce) {
         List<Measure> rows = new ArrayList<>();
         latency(rows, "calls.synchronize", "synchronise");
         latency(rows, "calls.launch_synchronize", "launch and synchronise");
@@ -89,6 +93,14 @@ record Measure(String name, String label, String unit, String socket, String mem
         rows.add(new Measure("start.cold_init", "session without a pool (cuInit)", "ms", "", "",
             new Target(AT_MOST, 600), new Target(AT_MOST, 600), 0));
         plain(rows, "start.cold_first_kernel", "to the end of the first kernel, no pool", "ms");
+        if (atOnce > 0) {
+            rows.add(new Measure("start.at_once", atOnce + " programs at once, until the last has ended", "s", "", "",
+                new Target(AT_MOST_NATIVE_TIMES, 1), new Target(AT_MOST_NATIVE_TIMES, 1), 0));
+            rows.add(new Measure("start.at_once_median", "the same, until half of them have ended", "s", "", "",
+                Target.NONE, Target.NONE, 0));
+            rows.add(new Measure("start.at_once_processor", "processor time of each: worker, or native program", "s",
+                "", "", new Target(AT_MOST, 1.5), new Target(AT_MOST, 1.5), 0));
+        }
         rows.add(new Measure("idle.broker", "16 idle sessions: broker", "% of a core", "", "", new Target(AT_MOST, 1),
             new Target(AT_MOST, 1), 0));
         plain(rows, "idle.workers", "16 idle sessions: all workers", "% of a core");

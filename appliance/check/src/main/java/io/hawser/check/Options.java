@@ -23,34 +23,40 @@ import java.util.Set;
  * @param carriers TCP, SHM or both, never NATIVE.
  * @param backend auto, software or nvidia.
  * @param tenants numbers of programs at once, each 1 to {@link #MAX_TENANTS}; may be empty.
+ * @param atOnce number of programs that start at once, 1 to {@link #MAX_AT_ONCE}; 0 for no such measurement.
+ * @param settings of the brokers, {@code name=value} each.
  * @param timeout of each test program.
  * @param keep whether logs and outputs stay.
  * @param cudaLibrary folder of libcudart.so.13 for native runs.
  */
 record Options(boolean help, boolean quick, boolean markdown, Optional<Path> json, List<String> programs,
     boolean runPrograms, boolean benchmarks, Set<Way> carriers, String backend, List<Integer> tenants,
-    Duration timeout, boolean keep, Optional<Path> cudaLibrary) {
+    int atOnce, List<String> settings, Duration timeout, boolean keep, Optional<Path> cudaLibrary) {
 
     /** Each tenant is a session with a worker; a region has 16 slots. */
     static final int MAX_TENANTS = 16;
     private static final int MAX_TIMEOUT_S = 3600;
+    private static final int AT_ONCE = 32;
+    private static final int MAX_AT_ONCE = 64; // slots of a region
 
     static final String USAGE = """
         usage: hawser-check [--quick] [--json FILE] [--markdown] [--programs NAME,...|all|none] [--no-benchmarks]
                             [--carriers tcp,shm] [--backend auto|software|nvidia] [--tenants 1,2,4,8]
-                            [--timeout SECONDS] [--cuda-lib DIR] [--keep]
+                            [--at-once N] [--setting NAME=VALUE] [--timeout SECONDS] [--cuda-lib DIR] [--keep]
 
         Starts a broker of its own and runs test programs and benchmarks through it over each carrier and, where there
         is an NVIDIA driver, natively; compares exit codes, output and times, and prints the results.
 
-          --quick          fewer programs, shorter measurements, no tenants
+          --quick          fewer programs, shorter measurements, no tenants, no programs at once
           --json FILE      writes all results to FILE as well
           --markdown       prints the tables as Markdown
           --programs       the programs to run (all, with --quick a selection); none runs no program
-          --no-benchmarks  measures nothing
+          --no-benchmarks  measures nothing, except what --at-once asks for
           --carriers       the carriers to test (tcp,shm)
           --backend        the GPU that the workers open (auto: NVIDIA's if there is one, else the software GPU)
           --tenants        the numbers of identical programs that run at once (1,2,4,8); none skips them
+          --at-once        the number of programs that start at once (32, at most 64), each a session; none skips them
+          --setting        a setting of the brokers, such as hawser.pool.max-starting=8; may be repeated
           --timeout        seconds after which a program counts as hung (60); benchmarks have limits of their own
           --cuda-lib       folder of libcudart.so.13 for native runs, if the linker does not find it
           --keep           keeps logs and outputs, and prints their folder
@@ -73,6 +79,8 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
         Set<Way> carriers = EnumSet.of(Way.TCP, Way.SHM);
         String backend = "auto";
         List<Integer> tenants = null;
+        int atOnce = -1;
+        List<String> settings = new ArrayList<>();
         Duration timeout = Duration.ofSeconds(60);
         Iterator<String> rest = Arrays.asList(arguments).iterator();
         while (rest.hasNext()) {
@@ -97,6 +105,8 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
                 case "--carriers" -> carriers = carriers(value(option, rest));
                 case "--backend" -> backend = oneOf(option, value(option, rest), "auto", "software", "nvidia");
                 case "--tenants" -> tenants = tenants(value(option, rest));
+                case "--at-once" -> atOnce = atOnce(value(option, rest));
+                case "--setting" -> settings.add(setting(value(option, rest)));
                 case "--timeout" -> timeout = Duration.ofSeconds(number(option, value(option, rest), MAX_TIMEOUT_S));
                 default -> throw new UsageException("unknown argument: " + option);
             }
@@ -104,8 +114,11 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
         if (tenants == null) {
             tenants = quick ? List.of() : List.of(1, 2, 4, 8);
         }
+        if (atOnce < 0) {
+            atOnce = quick || !benchmarks ? 0 : AT_ONCE;
+        }
         return new Options(help, quick, markdown, json, programs, runPrograms, benchmarks, carriers, backend, tenants,
-            timeout, keep, cudaLibrary);
+            atOnce, List.copyOf(settings), timeout, keep, cudaLibrary);
     }
 
     private static String value(String option, Iterator<String> rest) throws UsageException {
@@ -142,6 +155,18 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
             }
         }
         return List.copyOf(counts);
+    }
+
+    private static int atOnce(String text) throws UsageException {
+        return text.equals("none") ? 0 : number("--at-once", text, MAX_AT_ONCE);
+    }
+
+    private static String setting(String text) throws UsageException {
+        if (!text.matches("hawser\\.[a-z.-]+=.*")) {
+            throw new UsageException("--setting needs a setting of the broker, such as hawser.pool.max-starting=8: "
+                + text);
+        }
+        return text;
     }
 
     private static int number(String option, String text, int most) throws UsageException {

@@ -21,7 +21,16 @@ class OptionsTest {
         assertTrue(options.runPrograms() && options.benchmarks());
         assertEquals(EnumSet.of(Way.TCP, Way.SHM), options.carriers());
         assertEquals(List.of(1, 2, 4, 8), options.tenants());
+        assertEquals(32, options.atOnce());
         assertEquals("auto", options.backend());
+    }
+
+    @Test
+    void shouldStartProgramsAtOnceInAShortRunOnlyIfAsked() throws UsageException {
+        assertEquals(0, Options.parse("--quick").atOnce());
+        assertEquals(0, Options.parse("--no-benchmarks").atOnce());
+        assertEquals(0, Options.parse("--at-once", "none").atOnce());
+        assertEquals(8, Options.parse("--no-benchmarks", "--at-once", "8").atOnce());
     }
 
     @Test
@@ -34,7 +43,10 @@ class OptionsTest {
     @Test
     void shouldTakeEachOption() throws UsageException {
         Options options = Options.parse("--markdown", "--keep", "--no-benchmarks", "--json", "f", "--cuda-lib", "d",
-            "--programs", "a, b,a", "--carriers", "shm", "--backend", "software", "--timeout", "7");
+            "--programs", "a, b,a", "--carriers", "shm", "--backend", "software", "--timeout", "7",
+            "--setting", "hawser.pool.max-starting=8", "--setting", "hawser.pool.awaited-flags=-Xint -Xbatch");
+        assertEquals(List.of("hawser.pool.max-starting=8", "hawser.pool.awaited-flags=-Xint -Xbatch"),
+            options.settings());
         assertTrue(options.markdown() && options.keep());
         assertFalse(options.benchmarks());
         assertEquals(Optional.of(Path.of("f")), options.json());
@@ -47,7 +59,9 @@ class OptionsTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"--wrong", "--json", "--carriers rdma", "--carriers ,", "--backend amd", "--tenants 0",
-        "--tenants 17", "--tenants x", "--timeout 0", "--timeout 3601", "vector_add"})
+        "--tenants 17", "--tenants x", "--timeout 0", "--timeout 3601", "--at-once 0",
+        "--at-once 65", "--setting hawser.pool",
+        "--setting quarkus.http.port=1", "vector_add"})
     void shouldRefuseAWrongCommandLine(String line) {
         assertThrows(UsageException.class, () -> Options.parse(line.split(" ")));
     }

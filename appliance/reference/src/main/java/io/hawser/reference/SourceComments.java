@@ -27,7 +27,7 @@ import javax.tools.JavaCompiler;
 import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
 
-/** The doc comments of one Java source file as Markdown, read by the JDK's own parser. */
+/** The doc comments of Java source files as Markdown, read by the JDK's own parser. */
 public final class SourceComments {
     private final Map<String, String> texts = new LinkedHashMap<>();
     private final BiFunction<String, String, String> links;
@@ -36,20 +36,25 @@ public final class SourceComments {
         this.links = links;
     }
 
+    /** Reads a file. */
+    public static SourceComments read(Path source, BiFunction<String, String, String> links) {
+        return read(List.of(source), links);
+    }
+
     /**
-     * Reads a file.
+     * Reads files.
      *
      * @param links gives the Markdown of a link, from the class that holds the comment and the link's target.
      */
-    public static SourceComments read(Path source, BiFunction<String, String, String> links) {
+    public static SourceComments read(List<Path> sources, BiFunction<String, String, String> links) {
         JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
         SourceComments comments = new SourceComments(links);
         try (StandardJavaFileManager files = compiler.getStandardFileManager(null, null, null)) {
             JavacTask task = (JavacTask) compiler.getTask(null, files, null, List.of("-proc:none"), null,
-                files.getJavaFileObjects(source));
+                files.getJavaFileObjectsFromPaths(sources));
             comments.new Scanner(DocTrees.instance(task)).scan(task.parse(), null);
         } catch (IOException e) {
-            throw new UncheckedIOException("a Java source file must be readable: " + source, e);
+            throw new UncheckedIOException("Java source files must be readable: " + sources, e);
         }
         return comments;
     }

@@ -26,11 +26,12 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 /** Makes the page of the broker's settings from SmallRye Config's mapping and the settings' doc comments. */
 class BrokerSettingsReferenceTest {
-    private static final String SOURCE = "host-broker/broker/src/main/java/io/hawser/broker/config/BrokerConfig.java";
+    private static final String FOLDER = "host-broker/broker/src/main/java/io/hawser/broker/config/";
     private static final String ROOT = BrokerConfig.class.getSimpleName();
 
     private static final String MAIN = "host-broker/broker/src/main/";
@@ -60,7 +61,8 @@ class BrokerSettingsReferenceTest {
                 settings.put(key(p.getMethod()), p);
             }
         });
-        comments = SourceComments.read(Repository.file(SOURCE), this::link);
+        comments = SourceComments.read(Stream.of(BrokerConfig.class, PoolConfig.class)
+            .map(source -> Repository.file(FOLDER + source.getSimpleName() + ".java")).toList(), this::link);
     }
 
     private static String key(Method method) {
@@ -118,7 +120,8 @@ class BrokerSettingsReferenceTest {
     }
 
     private String page() {
-        Markdown page = new Markdown("`BrokerConfig` (doc comments and defaults)", "Settings of the broker")
+        Markdown page = new Markdown("`BrokerConfig` and `PoolConfig` (doc comments and defaults)",
+            "Settings of the broker")
             .prose("""
                 Give a setting as `-Dhawser.listen.port=7654` on the command line of `hawser-broker`, as
                 `HAWSER_LISTEN_PORT=7654` in its environment, or as a line of `config/application.properties` in the

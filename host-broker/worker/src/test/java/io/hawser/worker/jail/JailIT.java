@@ -105,7 +105,8 @@ class JailIT {
     private static Outcome run(Look look, String mode, int user, String... acts)
         throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin",
-            "java").toString(), jvmMode(acts), "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED", "-cp",
+            "java").toString(), jvmMode(acts), "-XX:+UseSerialGC", "-XX:-UsePerfData",
+            "--enable-native-access=ALL-UNNAMED", "-cp",
             jar.toString(), Prisoner.class.getName(), mode, Integer.toString(user)));
         command.addAll(List.of(acts));
         // A file instead of a pipe: with a broken filter, a child of the prisoner would keep a pipe open for ever.
