@@ -229,4 +229,17 @@ class VgpuTableTest {
         VgpuException full = assertThrows(VgpuException.class, () -> table.plan(vgpu("b", 1, "any")));
         assertTrue(full.getMessage().contains("contexts=5 contextBytes=100"), full.getMessage());
     }
+
+    @Test
+    void shouldTellTheRoomForContextsBesideAllReservations() throws VgpuException {
+        table.settle(BOTH);
+        assertEquals(Integer.MAX_VALUE, table.contextRoom(List.of()), "an unknown context takes no memory");
+        table.setContextBytes(FIRST.uuid(), 100);
+        add("a", 500, "0"); // plus contexts of a spare worker and a first session
+        assertEquals(3, table.contextRoom(List.of(FIRST.uuid())));
+        assertEquals(3, table.contextRoom(List.of()), "the fullest GPU must decide");
+        assertEquals(Integer.MAX_VALUE, table.contextRoom(List.of(SECOND.uuid())));
+        add("b", 200, "0");
+        assertEquals(0, table.contextRoom(List.of(FIRST.uuid())));
+    }
 }
