@@ -75,8 +75,8 @@ public final class CConformanceEmitter {
 
     private void prototype(ApiFunction function, String suffix) {
         String name = function.symbol() + suffix;
-        out.line("%s (*const hws_check_%s)(%s) = %s;", library.result(), name, CNames.parameters(function.params()),
-            name);
+        out.line("%s (*const hws_check_%s)(%s) = %s;", library.returns(function), name,
+            CNames.parameters(function.params()), name);
     }
 
     private void proof(String condition, String name) {

@@ -26,12 +26,15 @@ public final class CEmitters {
             CTablesEmitter tables = new CTablesEmitter(library);
             files.write(prefix + "types.h", new CTypesEmitter().emit(library));
             files.write(prefix + "functions.h", CTypesEmitter.functions(library));
-            files.write(prefix + "opcodes.h", tables.opcodes());
             files.write(prefix + "results.inc", tables.results());
-            files.write(prefix + "procs.inc", tables.procs());
             files.write(prefix + "unsupported.h", tables.unsupportedHeader());
             files.write(prefix + "unsupported.c", tables.unsupported());
             files.write(prefix + "refused.inc", tables.refused());
+            if (library.travelling().isEmpty()) {
+                continue; // the guest answers each function
+            }
+            files.write(prefix + "opcodes.h", tables.opcodes());
+            files.write(prefix + "procs.inc", tables.procs());
             CCallsEmitter calls = new CCallsEmitter(library);
             files.write(prefix + "calls.h", calls.header());
             for (Group group : library.groups()) {

@@ -107,7 +107,7 @@ final class CTypesEmitter {
         for (ApiFunction function : library.functions()) {
             if (function.exported()) {
                 for (String suffix : CNames.suffixes(function)) {
-                    out.line("%s %s%s(%s);", library.result(), function.symbol(), suffix,
+                    out.line("%s%s%s(%s);", spaced(library.returns(function)), function.symbol(), suffix,
                         CNames.parameters(function.params()));
                 }
             }

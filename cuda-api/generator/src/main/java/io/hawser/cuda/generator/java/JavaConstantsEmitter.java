@@ -9,7 +9,9 @@ import io.hawser.cuda.generator.model.Description;
 import io.hawser.cuda.generator.model.HandleKind;
 import io.hawser.cuda.generator.model.Library;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 
 /** Writes classes of constants: opcodes, enumerations, structures' offsets, handle kinds, the description's hash. */
@@ -92,6 +94,25 @@ final class JavaConstantsEmitter {
         out.open("public static boolean %s(int opcode)", name).open("return switch (opcode)");
         functions.forEach(f -> out.line("case %s -> true;", f.symbol()));
         out.line("default -> false;").close("};").close().line();
+    }
+
+    /** The macros that are numbers; null when there is none. */
+    static Code macros(Library library) {
+        Map<String, String> numbers = new LinkedHashMap<>(library.types().macros());
+        numbers.values().removeIf(text -> !text.matches("-?(0x[0-9a-fA-F]+|\\d+)"));
+        if (numbers.isEmpty()) {
+            return null;
+        }
+        Code out = new Code();
+        out.line("package %s;", library.javaPackage()).line();
+        out.line("/** Numbers that are macros in the header of the library %s. */", library.name());
+        out.open("public final class %sMacros", library.javaName());
+        numbers.forEach((name, text) -> {
+            out.line("/** %s. */", name);
+            long value = Long.decode(text);
+            out.line("public static final int %s = %s;", name, value > Integer.MAX_VALUE ? text : value).line();
+        });
+        return out.open("private %sMacros()", library.javaName()).close().close();
     }
 
     static Code enumeration(Library library, Enumeration type) {

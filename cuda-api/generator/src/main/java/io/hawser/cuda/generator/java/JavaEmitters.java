@@ -34,24 +34,32 @@ public final class JavaEmitters {
         void emit() throws IOException {
             write("package-info", new Code().line("/** Generated from the description of the library %s. */",
                 library.name()).line("package %s;", library.javaPackage()));
-            write("client.package-info", new Code()
-                .line("/** The guest's side in Java, for tests and tools: requests and replies of %s. */",
-                    library.name())
-                .line("package %s.client;", library.javaPackage()));
-            write(library.javaName() + "Opcodes", JavaConstantsEmitter.opcodes(library));
+            if (!library.travelling().isEmpty()) {
+                travelling();
+            }
+            write(library.javaName() + "Macros", JavaConstantsEmitter.macros(library));
             for (Enumeration type : library.types().all(Enumeration.class)) {
                 write(type.name(), JavaConstantsEmitter.enumeration(library, type));
             }
             for (Structure type : library.types().all(Structure.class)) {
                 write(type.name(), JavaConstantsEmitter.structure(library, type));
             }
-            JavaDispatchEmitter dispatch = new JavaDispatchEmitter(library);
-            write(library.javaName() + "Driver", new JavaDriverEmitter(library).driver());
             JavaForeignEmitter foreign = new JavaForeignEmitter(library);
             write(library.javaName() + "Foreign", foreign.driver());
             for (ForeignClass type : library.foreignClasses()) {
-                write(type.name(), foreign.statics(type));
+                write(type.name(), foreign.functions(type));
             }
+        }
+
+        /** What serves records, and the guest's side of them. */
+        private void travelling() throws IOException {
+            write("client.package-info", new Code()
+                .line("/** The guest's side in Java, for tests and tools: requests and replies of %s. */",
+                    library.name())
+                .line("package %s.client;", library.javaPackage()));
+            write(library.javaName() + "Opcodes", JavaConstantsEmitter.opcodes(library));
+            JavaDispatchEmitter dispatch = new JavaDispatchEmitter(library);
+            write(library.javaName() + "Driver", new JavaDriverEmitter(library).driver());
             write(library.javaName() + "Dispatcher", dispatch.dispatcher());
             for (Group group : library.groups()) {
                 if (group.travelling().isEmpty()) {

@@ -49,8 +49,8 @@ final class JavaForeignEmitter {
         return out.close();
     }
 
-    /** A class of static methods with C's parameters. */
-    Code statics(ForeignClass type) {
+    /** A class of methods with C's parameters: static ones, unless the class has an object for each loaded library. */
+    Code functions(ForeignClass type) {
         Code out = new Code();
         open(out, type.functions(), """
             /**
@@ -59,10 +59,18 @@ final class JavaForeignEmitter {
              * function that the library lacks returns "not supported". The class finds its functions when it is
              * first used. Any thread, as the library allows.
              */""", "final class " + type.name());
-        out.line("private %s() { }", type.name()).line();
+        if (library.foreignObjects()) {
+            out.line("/** Finds the functions in a loaded library. */");
+            out.open("public %s(NativeLibrary library)", type.name());
+            type.functions().forEach(f -> out.line("%s = %s;", constant(f), find("library, ", f)));
+            out.close().line();
+        } else {
+            out.line("private %s() { }", type.name()).line();
+        }
         for (ApiFunction function : type.functions()) {
             out.line("/** C: {@code %s}. */", JavaDriverEmitter.prototype(function));
-            out.open("public static int %s(%s)", function.symbol(), function.params().stream()
+            out.open("public %sint %s(%s)", library.foreignObjects() ? "" : "static ", function.symbol(),
+                function.params().stream()
                 .map(p -> javaType(ctype(p)) + " " + p.name()).collect(Collectors.joining(", ")));
             call(out, function, "try", Param::name);
         }
@@ -74,16 +82,28 @@ final class JavaForeignEmitter {
         out.line("import io.hawser.cuda.backend.NativeLibrary;").line("import java.lang.foreign.*;")
             .line("import java.lang.invoke.MethodHandle;").line();
         out.block(doc).open("public " + declaration);
-        out.line("private static final NativeLibrary LIBRARY = NativeLibrary.open(\"%s\");", library.soname()).line();
-        for (ApiFunction function : functions) {
-            out.line("private static final MethodHandle %s = find(\"%s\"%s);", constant(function), function.symbol(),
-                function.params().stream().map(p -> ", " + layout(ctype(p))).collect(Collectors.joining()));
+        if (library.foreignObjects()) {
+            functions.forEach(f -> out.line("private final MethodHandle %s;", constant(f)));
+            out.line();
+            open(out, "NativeLibrary library, ", "library");
+            return;
         }
+        out.line("private static final NativeLibrary LIBRARY = NativeLibrary.open(\"%s\");", library.soname()).line();
+        functions.forEach(f -> out.line("private static final MethodHandle %s = %s;", constant(f), find("", f)));
         out.line();
-        out.open("private static MethodHandle find(String symbol, MemoryLayout... parameters)");
-        out.line("return LIBRARY.find(symbol, %s.%s, parameters);", library.result(),
+        open(out, "", "LIBRARY");
+    }
+
+    private void open(Code out, String parameter, String object) {
+        out.open("private static MethodHandle find(%sString symbol, MemoryLayout... parameters)", parameter);
+        out.line("return %s.find(symbol, %s.%s, parameters);", object, library.result(),
             library.errors().notSupported());
         out.close().line();
+    }
+
+    private String find(String argument, ApiFunction function) {
+        return "find(" + argument + "\"" + function.symbol() + "\"" + function.params().stream()
+            .map(p -> ", " + layout(ctype(p))).collect(Collectors.joining()) + ")";
     }
 
     private static void call(Code out, ApiFunction function, String block, Function<Param, String> argument) {

@@ -10,6 +10,7 @@ import java.util.Map;
  * @param symbol exported name, or a name that exists only on the wire (prefix hws).
  * @param opcode library and number; null when it does not travel.
  * @param since first version that has it, times 1000, for example 11020; 0 for wire functions.
+ * @param returns C's type of its result; null for the library's result type.
  * @param reply kind of reply; null with {@code sameAs}.
  * @param credited whether it costs credit.
  * @param gate its effect on host functions that wait for the guest; null for none.
@@ -26,9 +27,10 @@ import java.util.Map;
  * @param request the places of the request's values.
  * @param answer the places of the reply's values.
  */
-public record ApiFunction(String symbol, Integer opcode, int since, Reply reply, boolean credited, Gate gate,
-    String guestReason, String workerReason, boolean backend, boolean context, boolean ptsz, boolean ptds,
-    String sameAs, Map<String, String> with, List<String> wire, List<Param> params, Wire request, Wire answer) {
+public record ApiFunction(String symbol, Integer opcode, int since, String returns, Reply reply,
+    boolean credited, Gate gate, String guestReason, String workerReason, boolean backend, boolean context,
+    boolean ptsz, boolean ptds, String sameAs, Map<String, String> with, List<String> wire,
+    List<Param> params, Wire request, Wire answer) {
 
     /** The kind of reply. */
     public enum Reply {

@@ -67,8 +67,8 @@ public final class DescriptionReader {
         }
         return new Library(yaml.library(), yaml.number(), yaml.soname(), yaml.javaName(),
             yaml.javaPackage() == null ? "io.hawser.cuda.generated" : yaml.javaPackage(), uses,
-            yaml.result(), yaml.errors(), yaml.guestHeader(), types, groups, unsupported,
-            refused, foreignClasses(folder, yaml.foreign(), groups));
+            yaml.versions() == null || yaml.versions(), yaml.result(), yaml.errors(), yaml.guestHeader(), types,
+            groups, unsupported, refused, foreignClasses(folder, yaml.foreign(), groups), yaml.foreignObjects());
     }
 
     private List<ForeignClass> foreignClasses(String folder, String file, List<Group> groups) throws IOException {
@@ -101,7 +101,7 @@ public final class DescriptionReader {
         Reply reply = yaml.reply() == null ? null : Reply.valueOf(yaml.reply().toUpperCase(Locale.ROOT));
         String guest = reason(yaml, "guest", yaml.guest());
         return new ApiFunction(yaml.symbol(), travels ? library << 16 | yaml.opcode() : null,
-            version(yaml.symbol(), yaml.since()), reply, yaml.credited(),
+            version(yaml.symbol(), yaml.since()), yaml.returns(), reply, yaml.credited(),
             yaml.gate() == null ? null : Gate.valueOf(yaml.gate().toUpperCase(Locale.ROOT)),
             guest == null && reply == Reply.LOCAL ? local : guest,
             reason(yaml, "worker", yaml.worker()), travels && (yaml.backend() == null || yaml.backend()),

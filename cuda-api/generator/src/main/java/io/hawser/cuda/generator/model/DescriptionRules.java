@@ -30,7 +30,7 @@ final class DescriptionRules {
         });
         for (Library library : description.libraries()) {
             library.functions().forEach(rules::add);
-            library.functions().forEach(rules::checkFunction);
+            library.functions().forEach(function -> rules.checkFunction(library, function));
             rules.checkWire(library);
             library.unsupported().keySet().forEach(name -> {
                 if (rules.functions.containsKey(name)) {
@@ -46,7 +46,7 @@ final class DescriptionRules {
         }
     }
 
-    private void checkFunction(ApiFunction function) {
+    private void checkFunction(Library library, ApiFunction function) {
         String symbol = function.symbol();
         if (function.sameAs() != null) {
             checkSameAs(function);
@@ -64,8 +64,11 @@ final class DescriptionRules {
         if (function.reply() == Reply.LOCAL && function.guestReason() == null) {
             throw bad(symbol, "a local function is manual in the guest", "");
         }
-        if (function.exported() && function.since() == 0) {
+        if (library.versioned() && function.exported() && function.since() == 0) {
             throw bad(symbol, "an exported function must have since", "");
+        }
+        if (function.travels() && function.returns() != null) {
+            throw bad(symbol, "a function that travels returns the library's result type", "");
         }
         if (function.reply() != Reply.SYNC && function.hasOutputs()) {
             throw bad(symbol, "only a synchronous function has outputs", "reply=" + function.reply());

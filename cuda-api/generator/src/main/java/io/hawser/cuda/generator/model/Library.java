@@ -14,6 +14,7 @@ import java.util.Map;
  * @param javaName prefix of class names.
  * @param javaPackage package of its classes.
  * @param uses the library whose types it uses; null for none.
+ * @param versioned whether each function has the first version with it.
  * @param result type of its results.
  * @param errors results that generated guest code returns by itself.
  * @param guestHeader header of the guest's hand-written code.
@@ -23,10 +24,12 @@ import java.util.Map;
  * @param refused functions of the library above it that have no implementation for the same reasons.
  * @param foreignClasses classes of functions that the worker calls in the machine's own library, beside the backend
  *     interface.
+ * @param foreignObjects whether such a class has an object for each loaded library.
  */
 public record Library(String name, int number, String soname, String javaName, String javaPackage, Library uses,
-    String result, Errors errors, String guestHeader, TypeTable types, List<Group> groups,
-    Map<String, Integer> unsupported, List<String> refused, List<ForeignClass> foreignClasses) {
+    boolean versioned, String result, Errors errors, String guestHeader, TypeTable types, List<Group> groups,
+    Map<String, Integer> unsupported, List<String> refused, List<ForeignClass> foreignClasses,
+    boolean foreignObjects) {
 
     /** All functions. */
     public List<ApiFunction> functions() {
@@ -36,6 +39,11 @@ public record Library(String name, int number, String soname, String javaName, S
     /** All functions with a record of their own. */
     public List<ApiFunction> travelling() {
         return functions().stream().filter(ApiFunction::travels).toList();
+    }
+
+    /** C's type of a function's result. */
+    public String returns(ApiFunction function) {
+        return function.returns() == null ? result : function.returns();
     }
 
     /** The name in macros. */

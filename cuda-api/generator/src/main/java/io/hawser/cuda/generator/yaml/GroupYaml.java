@@ -21,6 +21,7 @@ public record GroupYaml(String library, String group, String local, List<Functio
      * @param symbol exported name, or a name that exists only on the wire.
      * @param opcode number within the library; null when it does not travel.
      * @param since first version that has it, for example 11.2; null for wire functions.
+     * @param returns C's type of its result; null for the library's result type.
      * @param reply sync, async, data or local; null with {@code sameAs}.
      * @param credited whether it costs credit.
      * @param gate waits or answers; null for neither.
@@ -36,9 +37,10 @@ public record GroupYaml(String library, String group, String local, List<Functio
      * @param wire functions whose records carry it; null for none.
      * @param params parameters in C's order.
      */
-    public record FunctionYaml(String symbol, Integer opcode, String since, String reply, boolean credited,
-        String gate, JsonNode guest, JsonNode worker, Boolean backend, Boolean context, boolean ptsz, boolean ptds,
-        String sameAs, Map<String, String> with, List<String> wire, List<ParamYaml> params) {
+    public record FunctionYaml(String symbol, Integer opcode, String since, String returns, String reply,
+        boolean credited, String gate, JsonNode guest, JsonNode worker, Boolean backend, Boolean context,
+        boolean ptsz, boolean ptds, String sameAs, Map<String, String> with, List<String> wire,
+        List<ParamYaml> params) {
     }
 
     /**

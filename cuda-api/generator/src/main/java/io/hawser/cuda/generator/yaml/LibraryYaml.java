@@ -12,6 +12,7 @@ import java.util.List;
  * @param soname file of the machine's own library, as the loader finds it.
  * @param javaName prefix of Java class names.
  * @param javaPackage package of its Java classes; null for {@code io.hawser.cuda.generated}.
+ * @param versions false: the library's header names no version in which a function appeared; default true.
  * @param result its result type.
  * @param errors results that generated guest code returns by itself.
  * @param guestHeader header of the guest's hand-written code, for generated stubs.
@@ -19,10 +20,12 @@ import java.util.List;
  * @param groups files of functions.
  * @param unsupported file of exports without a description; null for none.
  * @param foreign file of the classes of functions that the worker calls in the machine's own library; null for none.
+ * @param foreignObjects whether such a class has an object for each loaded library; else it loads {@code soname}.
  */
 public record LibraryYaml(String library, int number, String uses, @JsonProperty(required = true) String soname,
-    String javaName, String javaPackage, String result, Errors errors, String guestHeader, List<String> types,
-    List<String> groups, String unsupported, String foreign) {
+    String javaName, String javaPackage, Boolean versions, String result, Errors errors,
+    String guestHeader, List<String> types, List<String> groups, String unsupported, String foreign,
+    boolean foreignObjects) {
 
     /**
      * Enumerators of the result type.
