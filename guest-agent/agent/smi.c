@@ -1,6 +1,6 @@
 /* hawser smi: shows the vGPU in the style of nvidia-smi. */
 #include "agent.h"
-#include "status_text.h"
+#include "hws_status_text.h"
 
 #include "hws_description.h"
 #include "hws_status.h"
@@ -28,18 +28,10 @@ static hws_status_t status;
 
 static int fetch(char *error, size_t capacity) {
     hws_config_t config;
-    bool found = false;
     if (hws_config_load(&config, error, capacity) != 0) {
         return -1;
     }
-    int rc = -1;
-    if (config.carrier != HWS_CARRIER_TCP) {
-        rc = hws_status_read(&config, HWS_DESCRIPTION_HASH, &status, &found, error, capacity);
-    }
-    /* As programs do: first a region; the broker if there is none or it does not answer. */
-    if (rc != 0 && config.carrier != HWS_CARRIER_SHM && (config.missing[0] == '\0' || !found)) {
-        rc = hws_status_ask(&config, HWS_DESCRIPTION_HASH, &status, error, capacity);
-    }
+    int rc = hws_status_fetch(&config, HWS_DESCRIPTION_HASH, &status, error, capacity);
     hws_status_clean(status.text);
     return rc;
 }

@@ -7,7 +7,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LOOK_MS 20
 #define ATTEMPTS 50
@@ -58,8 +60,46 @@ static int copy_status(const hws_region_header_t *live, hws_status_t *status_p) 
     return -1;
 }
 
-static int read_region(hws_shm_t *shm, uint64_t description_hash, hws_status_t *status_p, char *error_p,
+/* A mapped region. The caller makes calls from one thread at a time. */
+typedef struct watch {
+    hws_shm_t shm;
+    bool mapped;
+    pid_t pid;              /* a forked child does not have the mapping */
+    uint64_t beat, seen_ms; /* the broker's last beat, and when it was first seen; 0: not yet */
+} watch_t;
+
+static uint64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
+static uint64_t load_beat(const watch_t *watch) {
+    return __atomic_load_n(&watch->shm.live->host_beat, __ATOMIC_RELAXED);
+}
+
+/* Whether the region's broker lives. The first call waits for a beat; later ones use the time since the last one. */
+static bool lives(watch_t *watch) {
+    if (watch->seen_ms == 0) {
+        watch->beat = load_beat(watch);
+        for (unsigned waited = 0; watch->beat == load_beat(watch); waited += LOOK_MS) {
+            if (waited > HWS_SHM_STILL_MS) {
+                return false;
+            }
+            pause_ms(LOOK_MS);
+        }
+    }
+    uint64_t beat = load_beat(watch), now = now_ms();
+    if (watch->seen_ms == 0 || beat != watch->beat) {
+        watch->beat = beat;
+        watch->seen_ms = now;
+    }
+    return now - watch->seen_ms <= HWS_SHM_STILL_MS;
+}
+
+static int read_region(watch_t *watch, uint64_t description_hash, hws_status_t *status_p, char *error_p,
                        size_t error_capacity) {
+    const hws_shm_t *shm = &watch->shm;
     if (shm->header.protocol_version != HWS_PROTOCOL_VERSION || shm->header.description_hash != description_hash) {
         snprintf(error_p, error_capacity,
                  "guest libraries and broker must be made from the same description of the "
@@ -67,13 +107,9 @@ static int read_region(hws_shm_t *shm, uint64_t description_hash, hws_status_t *
                  (unsigned long long) description_hash, (unsigned long long) shm->header.description_hash);
         return -1;
     }
-    uint64_t beat = __atomic_load_n(&shm->live->host_beat, __ATOMIC_RELAXED);
-    for (unsigned waited = 0; beat == __atomic_load_n(&shm->live->host_beat, __ATOMIC_RELAXED); waited += LOOK_MS) {
-        if (waited > HWS_SHM_STILL_MS) {
-            snprintf(error_p, error_capacity, "the broker of the region shows no life: %s", shm->path);
-            return -1;
-        }
-        pause_ms(LOOK_MS);
+    if (!lives(watch)) {
+        snprintf(error_p, error_capacity, "the broker of the region shows no life: %s", shm->path);
+        return -1;
     }
     if (copy_status(shm->live, status_p) != 0 || status_p->text[0] == '\0') {
         snprintf(error_p, error_capacity, "the region's broker has not written the status of its vGPU: %s", shm->path);
@@ -83,15 +119,63 @@ static int read_region(hws_shm_t *shm, uint64_t description_hash, hws_status_t *
     return 0;
 }
 
+static void drop(watch_t *watch) {
+    if (watch->pid != getpid()) {
+        watch->shm.view.base = NULL; /* the child may have mapped something else there */
+        watch->shm.doorbell = NULL;
+    }
+    hws_shm_unmap(&watch->shm);
+    watch->mapped = false;
+}
+
+/* Whether the region's path still names the mapped file. */
+static bool is_current(const watch_t *watch) {
+    struct stat mapped, named;
+    return fstat(watch->shm.fd, &mapped) == 0 && stat(watch->shm.path, &named) == 0 && mapped.st_dev == named.st_dev
+        && mapped.st_ino == named.st_ino;
+}
+
+static int map_region(watch_t *watch, const hws_config_t *config, bool *found_p, char *error_p, size_t error_capacity) {
+    if (watch->mapped && watch->pid == getpid() && is_current(watch)) {
+        *found_p = true;
+        return 0;
+    }
+    if (watch->mapped) {
+        drop(watch);
+    }
+    memset(watch, 0, sizeof *watch);
+    watch->shm.fd = -1;
+    watch->pid = getpid();
+    watch->mapped = hws_shm_find(&watch->shm, config, found_p, error_p, error_capacity) == 0;
+    return watch->mapped ? 0 : -1;
+}
+
 int hws_status_read(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, bool *found_p,
                     char *error_p, size_t error_capacity) {
-    static hws_shm_t shm; /* a page and more; the command reads the status once */
-    memset(&shm, 0, sizeof shm);
-    shm.fd = -1;
-    if (hws_shm_find(&shm, config, found_p, error_p, error_capacity) != 0) {
+    static watch_t watch; /* a page and more; the command reads the status once */
+    if (map_region(&watch, config, found_p, error_p, error_capacity) != 0) {
         return -1;
     }
-    int rc = read_region(&shm, description_hash, status_p, error_p, error_capacity);
-    hws_shm_unmap(&shm);
+    int rc = read_region(&watch, description_hash, status_p, error_p, error_capacity);
+    drop(&watch);
     return rc;
+}
+
+int hws_status_fetch(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
+                     size_t error_capacity) {
+    /*
+     * Stays mapped and open while its path names it. close(2) of any descriptor of a file drops all locks that the
+     * process has on it, and libcuda.so.1 in the same process holds the lock of its slot.
+     */
+    static watch_t watch;
+    bool found = false;
+    if (config->carrier != HWS_CARRIER_TCP && map_region(&watch, config, &found, error_p, error_capacity) == 0
+        && read_region(&watch, description_hash, status_p, error_p, error_capacity) == 0) {
+        return 0;
+    }
+    /* A region's message is worth more than that of a broker which is not configured. */
+    if (config->carrier == HWS_CARRIER_SHM || (found && config->missing[0] != '\0')) {
+        return -1;
+    }
+    return hws_status_ask(config, description_hash, status_p, error_p, error_capacity);
 }

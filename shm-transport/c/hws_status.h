@@ -3,11 +3,17 @@
  * Over TCP the token's proof opens the status, as it opens a session. A region has the status in its header.
  *
  * The text is UTF-8, one line for each item, with fields separated by tabs; "-" marks an unknown value. A reader skips
- * lines whose first word it does not know.
+ * lines whose first word it does not know. The utilisation is the vGPU's. An exclusive vGPU has the whole GPU's, and is
+ * the only one with the GPU's temperature, watts and sensors: they would show a neighbour's work.
  *   status 1
  *   broker <version>
+ *   driver <version of the driver beside the GPU>
  *   vgpu <name> <memoryBytes of each GPU, 0: what is free> <computeShare 1..100> <shared|exclusive> <maxSessions, 0: any>
  *   gpu <index> <name> <uuid> <totalBytes that a guest sees> <usedBytes of the vGPU> <utilisation %> <Celsius> <watts>
+ *       <PCI bus id> <compute capability, as 9.0>
+ *   sensors <index of the GPU> <memory utilisation %> <milliwatts> <limit in force> <limit> <default limit> <least limit>
+ *       <greatest limit> <millijoules> <MHz graphics> <SM> <memory> <video> <maximum MHz graphics> <SM> <memory> <video>
+ *       <performance state> <reasons for the clocks, bits of NVML>
  *   session <id> <guest pid> <program> <host> <tcp|shm> <starting|running|ending> <deviceBytes> <kernels> <roundTrips> <started, Unix seconds>
  *   more <sessions that did not fit>
  */
@@ -40,5 +46,13 @@ int hws_status_ask(const hws_config_t *config, uint64_t description_hash, hws_st
  */
 int hws_status_read(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, bool *found_p,
                     char *error_p, size_t error_capacity);
+
+/*
+ * The status by the first way that answers, as programs connect: the region, else the broker. A region stays mapped, so
+ * that a further call does not wait for the broker's beat. One thread at a time. Returns 0, or -1 with a message in
+ * error_p.
+ */
+int hws_status_fetch(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
+                     size_t error_capacity);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define HWS_STATUS_MAX_FIELDS 12
+#define HWS_STATUS_MAX_FIELDS 32
 
 /* A line. Its fields point into the text. */
 typedef struct hws_status_line {

@@ -1,4 +1,4 @@
-#include "status_text.h"
+#include "hws_status_text.h"
 
 #include <errno.h>
 #include <stdio.h>
