@@ -97,6 +97,11 @@ int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius) {
     return lost(device);
 }
 
+int nvmlSystemGetDriverVersion(char *version, unsigned length) {
+    snprintf(version, length, "580.159.03");
+    return SUCCESS;
+}
+
 #ifdef FAKE_NVML_OLD
 
 int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count, process_v1_t *processes) {
@@ -126,6 +131,45 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, memory_v2_t *memory) {
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
     *milliwatts = 71500;
     return strstr(state(), "nopower") ? NOT_SUPPORTED : lost(device);
+}
+
+static int set(void *device, unsigned value, unsigned *value_p) {
+    *value_p = value;
+    return lost(device);
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts) {
+    return set(device, 700000, milliwatts);
+}
+
+int nvmlDeviceGetPowerManagementLimit(void *device, unsigned *milliwatts) {
+    return set(device, 690000, milliwatts);
+}
+
+int nvmlDeviceGetPowerManagementDefaultLimit(void *device, unsigned *milliwatts) {
+    return set(device, 680000, milliwatts);
+}
+
+int nvmlDeviceGetPowerManagementLimitConstraints(void *device, unsigned *least, unsigned *most) {
+    *least = 200000;
+    return set(device, 710000, most);
+}
+
+int nvmlDeviceGetClockInfo(void *device, int clock, unsigned *mhz) {
+    return set(device, 1000 + (unsigned) clock, mhz);
+}
+
+int nvmlDeviceGetMaxClockInfo(void *device, int clock, unsigned *mhz) {
+    return clock == 3 ? NOT_SUPPORTED : set(device, 2000 + (unsigned) clock, mhz);
+}
+
+int nvmlDeviceGetPerformanceState(void *device, unsigned *state) {
+    return set(device, 2, state);
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules) {
+    *millijoules = 5000000000;
+    return lost(device);
 }
 
 /* Reports more processes than a caller's first buffer holds. */

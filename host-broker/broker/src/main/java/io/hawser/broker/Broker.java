@@ -29,6 +29,7 @@ import io.hawser.broker.session.MpsRecovery;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.status.StatusSource;
 import io.hawser.broker.status.StatusText;
+import io.hawser.broker.status.VgpuUse;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.store.DatabaseException;
 import io.hawser.broker.store.StateDir;
@@ -151,7 +152,9 @@ public final class Broker {
             turnMode == TurnMode.MPS ? new MpsRecovery(loop, pools, sessions) : null));
         gpuMonitor = new GpuMonitor(new Monitored(pools, sessions));
         pools.known().thenAccept(known -> gpuMonitor.start(known.backend()));
-        StatusSource status = new StatusText(vgpus, sessions, this::devices, gpuMonitor::reading, ledgers::usedBytes);
+        VgpuUse use = new VgpuUse(sessions::list);
+        StatusSource status = new StatusText(vgpus, sessions::list, new StatusText.Gpus(this::devices,
+            gpuMonitor::reading, gpuMonitor::driverVersion, ledgers::usedBytes, use::percent));
         door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
         regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash,
             RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));
@@ -160,6 +163,7 @@ public final class Broker {
             new VgpuService.Users(sessions, regions, images, ledgers), table -> pools.keepReady(table.kinds()));
         tokenService = new TokenService(acts, vgpus, tokens, sessions);
         gpuWatch = new GpuWatch(vgpus, vgpuService, gpuMonitor);
+        loop.scheduleAtFixedRate(() -> use.sample(System.nanoTime()), WATCH_MS, WATCH_MS, TimeUnit.MILLISECONDS);
         schedule(new MemoryWatch(ledgers, vgpus, sessions, pools, gpuMonitor));
         parts = new Parts(stateDir, adminToken, database, pulse, vgpus, vgpuService, tokenService, gpuWatch, gpuMonitor,
             pools, command.confinement(), sessions, ledgers, turnMode, door, regions);

@@ -39,11 +39,12 @@ public final class GpuMonitor {
     }
 
     /** Readings and their time. */
-    private record Picture(long takenNs, Map<String, GpuReading> readings, Map<String, Long> contextBytes) {}
+    private record Picture(long takenNs, Map<String, GpuReading> readings, Map<String, Long> contextBytes,
+        String driverVersion) {}
 
     private final Watched watched;
     private final long staleNs;
-    private volatile Picture picture = new Picture(System.nanoTime(), Map.of(), Map.of());
+    private volatile Picture picture = new Picture(System.nanoTime(), Map.of(), Map.of(), "");
     private volatile Thread thread;
     private volatile boolean stopping;
 
@@ -86,7 +87,7 @@ public final class GpuMonitor {
             while (!stopping) {
                 try {
                     Map<String, GpuReading> readings = source.read();
-                    picture = new Picture(System.nanoTime(), readings, contexts(readings));
+                    picture = new Picture(System.nanoTime(), readings, contexts(readings), source.driverVersion());
                 } catch (RuntimeException e) {
                     LOG.error("the GPUs could not be read", e);
                 }
@@ -133,6 +134,11 @@ public final class GpuMonitor {
     public OptionalLong processBytes(String uuid, long pid) {
         Long bytes = reading(uuid).processBytes().get(pid);
         return bytes == null ? OptionalLong.empty() : OptionalLong.of(bytes);
+    }
+
+    /** The version of the driver; empty without one, and before the first reading. */
+    public String driverVersion() {
+        return picture.driverVersion;
     }
 
     /** Device memory of a new worker's context; 0 while it is unknown. */

@@ -11,10 +11,12 @@ import java.util.Map;
  * @param utilizationPercent 0 to 100: the part of the last sample period in which a kernel ran; for the software GPU
  * the part of the machine's processors that its workers used.
  * @param powerWatts of the whole board.
+ * @param sensors further figures; a figure that the GPU lacks is missing.
  * @param processBytes device memory of each computing process, by process id; empty where the driver has no figures.
  */
 public record GpuReading(String uuid, Health health, String healthDetail, Long memoryUsedBytes, Long memoryTotalBytes,
-    Integer utilizationPercent, Integer temperatureCelsius, Double powerWatts, Map<Long, Long> processBytes) {
+    Integer utilizationPercent, Integer temperatureCelsius, Double powerWatts, Map<Sensor, Long> sensors,
+    Map<Long, Long> processBytes) {
 
     /** Whether the GPU can be used. */
     public enum Health {
@@ -28,6 +30,6 @@ public record GpuReading(String uuid, Health health, String healthDetail, Long m
 
     /** A reading without figures. */
     static GpuReading unknown(String uuid, Health health, String detail) {
-        return new GpuReading(uuid, health, detail, null, null, null, null, null, Map.of());
+        return new GpuReading(uuid, health, detail, null, null, null, null, null, Map.of(), Map.of());
     }
 }

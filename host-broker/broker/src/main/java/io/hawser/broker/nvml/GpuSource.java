@@ -7,6 +7,11 @@ interface GpuSource extends AutoCloseable {
     /** A reading of each known GPU, by UUID. May take long, and never returns when a driver hangs. */
     Map<String, GpuReading> read();
 
+    /** The driver's version; empty when there is no driver, or it does not answer. After {@link #read}. */
+    default String driverVersion() {
+        return "";
+    }
+
     @Override
     void close();
 }

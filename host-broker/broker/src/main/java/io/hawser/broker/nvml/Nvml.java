@@ -1,27 +1,33 @@
 package io.hawser.broker.nvml;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.hawser.cuda.backend.NativeLibrary;
+import io.hawser.cuda.generated.nvml.NvmlMacros;
+import io.hawser.cuda.generated.nvml.NvmlNative;
+import io.hawser.cuda.generated.nvml.nvmlEventData_t;
+import io.hawser.cuda.generated.nvml.nvmlMemory_t;
+import io.hawser.cuda.generated.nvml.nvmlMemory_v2_t;
+import io.hawser.cuda.generated.nvml.nvmlProcessInfo_v1_t;
+import io.hawser.cuda.generated.nvml.nvmlProcessInfo_v2_t;
+import io.hawser.cuda.generated.nvml.nvmlReturn_t;
+import io.hawser.cuda.generated.nvml.nvmlTemperatureSensors_t;
+import io.hawser.cuda.generated.nvml.nvmlUtilization_t;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.StructLayout;
-import java.lang.foreign.SymbolLookup;
-import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.ToIntBiFunction;
 import org.jboss.logging.Logger;
 
 /**
- * NVIDIA's management library. A call of a function that the driver lacks fails with {@code
- * NVML_ERROR_FUNCTION_NOT_FOUND}; all other functions still work. One thread.
+ * NVIDIA's management library. A call of a function that the driver lacks fails with {@code NVML_ERROR_NOT_SUPPORTED};
+ * all other functions still work. A GPU's handle is a number. One thread.
  */
 final class Nvml implements AutoCloseable {
     private static final Logger LOG = Logger.getLogger(Nvml.class);
@@ -31,18 +37,15 @@ final class Nvml implements AutoCloseable {
     /** Limit of processes of a GPU; stops a wrong answer from using all memory. */
     private static final int MAX_PROCESSES = 4096;
     private static final int TEXT_BYTES = 256;
-    private static final FunctionDescriptor NO_ARGUMENT = FunctionDescriptor.of(JAVA_INT);
-    private static final FunctionDescriptor POINTER = FunctionDescriptor.of(JAVA_INT, ADDRESS);
-    private static final FunctionDescriptor TWO_POINTERS = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS);
+    private static final int CLOCKS = 4;
 
     private final Arena arena = Arena.ofConfined();
-    private final SymbolLookup library;
-    private final Map<String, MethodHandle> functions = new HashMap<>();
+    private final NvmlNative library;
     // Buffers of this thread, used for all calls.
     private final MemorySegment words = arena.allocate(64, 8);
     private final MemorySegment text = arena.allocate(TEXT_BYTES);
-    private MemorySegment processes = arena.allocate(64 * NvmlLayout.PROCESS_INFO_V2.byteSize(), 8);
-    private MemorySegment events;
+    private MemorySegment processes = arena.allocate(64L * nvmlProcessInfo_v2_t.BYTES, 8);
+    private long events;
 
     /** A process on a GPU; {@code bytes} is null where the driver has no figure. */
     record Process(long pid, Long bytes) {}
@@ -51,9 +54,17 @@ final class Nvml implements AutoCloseable {
     record Memory(long total, long used) {}
 
     /** An error that the driver has reported; {@code xid} is NVIDIA's number of its kind. */
-    record Xid(MemorySegment device, long xid) {}
+    record Xid(long device, long xid) {}
 
-    private Nvml(SymbolLookup library) {
+    /** The place and size of a process in a list. */
+    private record Entry(int bytes, int pidOffset, int usedOffset) {
+        private static final Entry V1 = new Entry(nvmlProcessInfo_v1_t.BYTES, nvmlProcessInfo_v1_t.PID_OFFSET,
+            nvmlProcessInfo_v1_t.USED_GPU_MEMORY_OFFSET);
+        private static final Entry V2 = new Entry(nvmlProcessInfo_v2_t.BYTES, nvmlProcessInfo_v2_t.PID_OFFSET,
+            nvmlProcessInfo_v2_t.USED_GPU_MEMORY_OFFSET);
+    }
+
+    private Nvml(NvmlNative library) {
         this.library = library;
     }
 
@@ -64,16 +75,13 @@ final class Nvml implements AutoCloseable {
      * @throws NvmlException when it is missing or the driver does not answer; the message gives the reason.
      */
     static Nvml open(String name) throws NvmlException {
-        SymbolLookup library;
-        try {
-            // Never unloaded: the library leaves threads and handlers.
-            library = SymbolLookup.libraryLookup(name, Arena.global());
-        } catch (IllegalArgumentException e) {
-            throw new NvmlException(name + " cannot be loaded", NvmlLayout.NVML_ERROR_FUNCTION_NOT_FOUND);
+        if (!NativeLibrary.isPresent(name)) {
+            throw new NvmlException(name + " cannot be loaded", nvmlReturn_t.NVML_ERROR_LIBRARY_NOT_FOUND);
         }
-        Nvml nvml = new Nvml(library);
+        // Never unloaded: the library leaves threads and handlers.
+        Nvml nvml = new Nvml(new NvmlNative(NativeLibrary.open(name)));
         try {
-            check("nvmlInit_v2", nvml.call("nvmlInit_v2", NO_ARGUMENT));
+            check("nvmlInit_v2", nvml.library.nvmlInit_v2());
             return nvml;
         } catch (NvmlException e) {
             nvml.arena.close();
@@ -81,168 +89,196 @@ final class Nvml implements AutoCloseable {
         }
     }
 
+    /** The driver's version, for example 580.159.03. */
+    String driverVersion() throws NvmlException {
+        check("nvmlSystemGetDriverVersion", library.nvmlSystemGetDriverVersion(text,
+            NvmlMacros.NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE));
+        return text.getString(0, StandardCharsets.US_ASCII);
+    }
+
     /** Number of GPUs that the driver lists, including lost ones. */
     int deviceCount() throws NvmlException {
-        check("nvmlDeviceGetCount_v2", call("nvmlDeviceGetCount_v2", POINTER, words));
+        check("nvmlDeviceGetCount_v2", library.nvmlDeviceGetCount_v2(words));
         return Math.min(words.get(JAVA_INT, 0), MAX_DEVICES);
     }
 
     /** The handle of a GPU. */
-    MemorySegment device(int index) throws NvmlException {
-        String name = "nvmlDeviceGetHandleByIndex_v2";
-        check(name, call(name, FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS), index, words));
-        return words.get(ADDRESS, 0);
+    long device(int index) throws NvmlException {
+        check("nvmlDeviceGetHandleByIndex_v2", library.nvmlDeviceGetHandleByIndex_v2(index, words));
+        return words.get(JAVA_LONG, 0);
     }
 
     /** The UUID in the workers' form: lower-case hexadecimal digits, without {@code GPU-}. */
-    String uuid(MemorySegment device) throws NvmlException {
-        String name = "nvmlDeviceGetUUID";
-        check(name, call(name, FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT), device, text,
-            NvmlLayout.NVML_DEVICE_UUID_V2_BUFFER_SIZE));
+    String uuid(long device) throws NvmlException {
+        check("nvmlDeviceGetUUID", library.nvmlDeviceGetUUID(device, text,
+            NvmlMacros.NVML_DEVICE_UUID_V2_BUFFER_SIZE));
         String uuid = text.getString(0, StandardCharsets.US_ASCII).toLowerCase(Locale.ROOT);
         return uuid.startsWith("gpu-") ? uuid.substring(4) : uuid;
     }
 
     /** The memory of a GPU. */
-    Memory memory(MemorySegment device) throws NvmlException {
-        if (has("nvmlDeviceGetMemoryInfo_v2")) {
-            StructLayout layout = NvmlLayout.MEMORY_V2;
-            words.asSlice(0, layout.byteSize()).fill((byte) 0);
-            words.set(JAVA_INT, 0, NvmlLayout.MEMORY_V2_VERSION);
-            int result = call("nvmlDeviceGetMemoryInfo_v2", TWO_POINTERS, device, words);
-            if (result == NvmlLayout.NVML_SUCCESS) {
-                return memory(layout);
-            }
-            if (new NvmlException("", result).isLoss()) {
-                check("nvmlDeviceGetMemoryInfo_v2", result);
-            }
+    Memory memory(long device) throws NvmlException {
+        words.asSlice(0, nvmlMemory_v2_t.BYTES).fill((byte) 0);
+        words.set(JAVA_INT, nvmlMemory_v2_t.VERSION_OFFSET, NvmlMacros.nvmlMemory_v2);
+        int result = library.nvmlDeviceGetMemoryInfo_v2(device, words);
+        if (result == nvmlReturn_t.NVML_SUCCESS) {
+            return new Memory(words.get(JAVA_LONG, nvmlMemory_v2_t.TOTAL_OFFSET),
+                words.get(JAVA_LONG, nvmlMemory_v2_t.USED_OFFSET));
         }
-        check("nvmlDeviceGetMemoryInfo", call("nvmlDeviceGetMemoryInfo", TWO_POINTERS, device, words));
-        return memory(NvmlLayout.MEMORY);
-    }
-
-    private Memory memory(StructLayout layout) {
-        return new Memory(words.get(JAVA_LONG, NvmlLayout.offset(layout, "total")),
-            words.get(JAVA_LONG, NvmlLayout.offset(layout, "used")));
+        if (new NvmlException("", result).isLoss()) {
+            check("nvmlDeviceGetMemoryInfo_v2", result);
+        }
+        check("nvmlDeviceGetMemoryInfo", library.nvmlDeviceGetMemoryInfo(device, words));
+        return new Memory(words.get(JAVA_LONG, nvmlMemory_t.TOTAL_OFFSET),
+            words.get(JAVA_LONG, nvmlMemory_t.USED_OFFSET));
     }
 
     /** The part of the last sample period in which a kernel ran, 0 to 100. */
-    int utilizationPercent(MemorySegment device) throws NvmlException {
-        String name = "nvmlDeviceGetUtilizationRates";
-        check(name, call(name, TWO_POINTERS, device, words));
-        return words.get(JAVA_INT, NvmlLayout.offset(NvmlLayout.UTILIZATION, "gpu"));
+    int utilizationPercent(long device) throws NvmlException {
+        check("nvmlDeviceGetUtilizationRates", library.nvmlDeviceGetUtilizationRates(device, words));
+        return words.get(JAVA_INT, nvmlUtilization_t.GPU_OFFSET);
     }
 
     /** The temperature of the chip. */
-    int temperatureCelsius(MemorySegment device) throws NvmlException {
-        String name = "nvmlDeviceGetTemperature";
-        check(name, call(name, FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, ADDRESS), device,
-            NvmlLayout.NVML_TEMPERATURE_GPU, words));
+    int temperatureCelsius(long device) throws NvmlException {
+        check("nvmlDeviceGetTemperature", library.nvmlDeviceGetTemperature(device,
+            nvmlTemperatureSensors_t.NVML_TEMPERATURE_GPU, words));
         return words.get(JAVA_INT, 0);
     }
 
     /** The power of the whole board. */
-    double powerWatts(MemorySegment device) throws NvmlException {
-        String name = "nvmlDeviceGetPowerUsage";
-        check(name, call(name, TWO_POINTERS, device, words));
+    double powerWatts(long device) throws NvmlException {
+        check("nvmlDeviceGetPowerUsage", library.nvmlDeviceGetPowerUsage(device, words));
         return Integer.toUnsignedLong(words.get(JAVA_INT, 0)) / 1000.0; // milliwatts
     }
 
-    /** The computing processes, including those of MPS. */
-    List<Process> processes(MemorySegment device) throws NvmlException {
-        List<Process> found;
-        if (has("nvmlDeviceGetComputeRunningProcesses_v3")) {
-            found = processes("nvmlDeviceGetComputeRunningProcesses_v3", NvmlLayout.PROCESS_INFO_V2, device);
-        } else if (has("nvmlDeviceGetComputeRunningProcesses_v2")) {
-            found = processes("nvmlDeviceGetComputeRunningProcesses_v2", NvmlLayout.PROCESS_INFO_V2, device);
-        } else {
-            found = processes("nvmlDeviceGetComputeRunningProcesses", NvmlLayout.PROCESS_INFO_V1, device);
+    /** The further figures of a GPU; a figure that the GPU lacks is missing. */
+    Map<Sensor, Long> sensors(long device) throws NvmlException {
+        Map<Sensor, Long> found = new EnumMap<>(Sensor.class);
+        put(found, Sensor.MEMORY_UTILIZATION_PERCENT, device, library::nvmlDeviceGetUtilizationRates,
+            nvmlUtilization_t.MEMORY_OFFSET);
+        put(found, Sensor.POWER_MILLIWATTS, device, library::nvmlDeviceGetPowerUsage, 0);
+        put(found, Sensor.ENFORCED_LIMIT_MILLIWATTS, device, library::nvmlDeviceGetEnforcedPowerLimit, 0);
+        put(found, Sensor.LIMIT_MILLIWATTS, device, library::nvmlDeviceGetPowerManagementLimit, 0);
+        put(found, Sensor.DEFAULT_LIMIT_MILLIWATTS, device, library::nvmlDeviceGetPowerManagementDefaultLimit, 0);
+        ToIntBiFunction<Long, MemorySegment> limits = (d, out) -> library.nvmlDeviceGetPowerManagementLimitConstraints(
+            d, out, out.asSlice(Integer.BYTES));
+        put(found, Sensor.MIN_LIMIT_MILLIWATTS, device, limits, 0);
+        put(found, Sensor.MAX_LIMIT_MILLIWATTS, device, limits, Integer.BYTES);
+        for (int i = 0; i < CLOCKS; i++) {
+            int clock = i;
+            put(found, Sensor.CLOCKS.get(i), device, (d, out) -> library.nvmlDeviceGetClockInfo(d, clock, out), 0);
+            put(found, Sensor.MAX_CLOCKS.get(i), device, (d, out) -> library.nvmlDeviceGetMaxClockInfo(d, clock, out),
+                0);
         }
-        String mps = "nvmlDeviceGetMPSComputeRunningProcesses_v3";
-        if (has(mps)) {
-            try {
-                found.addAll(processes(mps, NvmlLayout.PROCESS_INFO_V2, device));
-            } catch (NvmlException e) {
-                if (e.code() != NvmlLayout.NVML_ERROR_NOT_SUPPORTED) {
-                    throw e;
-                }
-            }
+        put(found, Sensor.PERFORMANCE_STATE, device, library::nvmlDeviceGetPerformanceState, 0);
+        if (succeeds(library.nvmlDeviceGetTotalEnergyConsumption(device, words))) {
+            found.put(Sensor.ENERGY_MILLIJOULES, words.get(JAVA_LONG, 0));
+        }
+        if (succeeds(library.nvmlDeviceGetCurrentClocksEventReasons(device, words))) {
+            found.put(Sensor.CLOCK_REASONS, words.get(JAVA_LONG, 0));
         }
         return found;
     }
 
-    private List<Process> processes(String name, StructLayout layout, MemorySegment device) throws NvmlException {
-        FunctionDescriptor descriptor = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, ADDRESS);
-        int result = NvmlLayout.NVML_ERROR_INSUFFICIENT_SIZE;
+    /** Adds a number of 32 bits that a function writes at an offset. */
+    private void put(Map<Sensor, Long> found, Sensor sensor, long device, ToIntBiFunction<Long, MemorySegment> function,
+        int offset) throws NvmlException {
+        if (succeeds(function.applyAsInt(device, words))) {
+            found.put(sensor, Integer.toUnsignedLong(words.get(JAVA_INT, offset)));
+        }
+    }
+
+    private static boolean succeeds(int result) throws NvmlException {
+        NvmlException failure = new NvmlException("a sensor cannot be read: error=" + result, result);
+        if (failure.isLoss() || result == nvmlReturn_t.NVML_ERROR_UNINITIALIZED) {
+            throw failure;
+        }
+        return result == nvmlReturn_t.NVML_SUCCESS;
+    }
+
+    /** A function that lists processes. */
+    @FunctionalInterface
+    private interface Lister {
+        int list(long device, MemorySegment count, MemorySegment infos);
+    }
+
+    /** The computing processes, including those of MPS. */
+    List<Process> processes(long device) throws NvmlException {
+        List<Process> found = processes("nvmlDeviceGetComputeRunningProcesses_v3",
+            library::nvmlDeviceGetComputeRunningProcesses_v3, Entry.V2, device);
+        if (found == null) {
+            found = processes("nvmlDeviceGetComputeRunningProcesses_v2",
+                library::nvmlDeviceGetComputeRunningProcesses_v2, Entry.V2, device);
+        }
+        if (found == null) {
+            found = processes("nvmlDeviceGetComputeRunningProcesses", library::nvmlDeviceGetComputeRunningProcesses,
+                Entry.V1, device);
+        }
+        List<Process> mps = processes("nvmlDeviceGetMPSComputeRunningProcesses_v3",
+            library::nvmlDeviceGetMPSComputeRunningProcesses_v3, Entry.V2, device);
+        if (found == null) {
+            throw new NvmlException("the driver lists no processes", nvmlReturn_t.NVML_ERROR_NOT_SUPPORTED);
+        }
+        found.addAll(mps == null ? List.of() : mps);
+        return found;
+    }
+
+    /** The processes; null when the function is not supported. */
+    private List<Process> processes(String name, Lister lister, Entry entry, long device) throws NvmlException {
+        int result = nvmlReturn_t.NVML_ERROR_INSUFFICIENT_SIZE;
         // New processes may appear between two calls; the next try has room for them.
-        for (int tries = 0; tries < 4 && result == NvmlLayout.NVML_ERROR_INSUFFICIENT_SIZE; tries++) {
-            words.set(JAVA_INT, 0, (int) (processes.byteSize() / layout.byteSize()));
-            result = call(name, descriptor, device, words, processes);
+        for (int tries = 0; tries < 4 && result == nvmlReturn_t.NVML_ERROR_INSUFFICIENT_SIZE; tries++) {
+            words.set(JAVA_INT, 0, (int) (processes.byteSize() / entry.bytes()));
+            result = lister.list(device, words, processes);
             long count = Integer.toUnsignedLong(words.get(JAVA_INT, 0));
-            if (result == NvmlLayout.NVML_ERROR_INSUFFICIENT_SIZE && count <= MAX_PROCESSES) {
-                processes = arena.allocate((count + 16) * layout.byteSize(), 8);
+            if (result == nvmlReturn_t.NVML_ERROR_INSUFFICIENT_SIZE && count <= MAX_PROCESSES) {
+                processes = arena.allocate((count + 16) * entry.bytes(), 8);
             }
+        }
+        if (result == nvmlReturn_t.NVML_ERROR_NOT_SUPPORTED) {
+            return null;
         }
         check(name, result);
         List<Process> found = new ArrayList<>();
         int count = (int) Math.min(Integer.toUnsignedLong(words.get(JAVA_INT, 0)),
-            processes.byteSize() / layout.byteSize());
+            processes.byteSize() / entry.bytes());
         for (int i = 0; i < count; i++) {
-            MemorySegment entry = processes.asSlice(i * layout.byteSize(), layout.byteSize());
-            long bytes = entry.get(JAVA_LONG, NvmlLayout.offset(layout, "usedGpuMemory"));
-            found.add(new Process(Integer.toUnsignedLong(entry.get(JAVA_INT, NvmlLayout.offset(layout, "pid"))),
-                bytes == NvmlLayout.NVML_VALUE_NOT_AVAILABLE || bytes < 0 ? null : bytes));
+            MemorySegment process = processes.asSlice((long) i * entry.bytes(), entry.bytes());
+            long bytes = process.get(JAVA_LONG, entry.usedOffset());
+            // Below 0: NVML_VALUE_NOT_AVAILABLE.
+            found.add(new Process(Integer.toUnsignedLong(process.get(JAVA_INT, entry.pidOffset())),
+                bytes < 0 ? null : bytes));
         }
         return found;
     }
 
     /** Subscribes to the errors of a GPU; {@link #nextXid()} returns them. */
-    void watch(MemorySegment device) throws NvmlException {
-        if (events == null) {
-            check("nvmlEventSetCreate", call("nvmlEventSetCreate", POINTER, words));
-            events = words.get(ADDRESS, 0);
+    void watch(long device) throws NvmlException {
+        if (events == 0) {
+            check("nvmlEventSetCreate", library.nvmlEventSetCreate(words));
+            events = words.get(JAVA_LONG, 0);
         }
-        String name = "nvmlDeviceRegisterEvents";
-        check(name, call(name, FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS), device,
-            NvmlLayout.NVML_EVENT_TYPE_XID_CRITICAL_ERROR, events));
+        check("nvmlDeviceRegisterEvents", library.nvmlDeviceRegisterEvents(device,
+            NvmlMacros.nvmlEventTypeXidCriticalError, events));
     }
 
     /** The next reported error; null when there is none. Does not wait. */
     Xid nextXid() throws NvmlException {
-        if (events == null) {
+        if (events == 0) {
             return null;
         }
-        String name = "nvmlEventSetWait_v2";
-        int result = call(name, FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT), events, words, 0);
-        if (result == NvmlLayout.NVML_ERROR_TIMEOUT) {
+        int result = library.nvmlEventSetWait_v2(events, words, 0);
+        if (result == nvmlReturn_t.NVML_ERROR_TIMEOUT) {
             return null;
         }
-        check(name, result);
-        return new Xid(words.get(ADDRESS, NvmlLayout.offset(NvmlLayout.EVENT_DATA, "device")),
-            words.get(JAVA_LONG, NvmlLayout.offset(NvmlLayout.EVENT_DATA, "eventData")));
-    }
-
-    private boolean has(String name) {
-        return library.find(name).isPresent();
-    }
-
-    private int call(String name, FunctionDescriptor descriptor, Object... arguments) throws NvmlException {
-        MethodHandle function = functions.get(name);
-        if (function == null) {
-            MemorySegment address = library.find(name).orElseThrow(() -> new NvmlException("the driver has no " + name,
-                NvmlLayout.NVML_ERROR_FUNCTION_NOT_FOUND));
-            function = Linker.nativeLinker().downcallHandle(address, descriptor);
-            functions.put(name, function);
-        }
-        try {
-            return (int) function.invokeWithArguments(arguments);
-        } catch (Throwable e) { // invokeWithArguments declares no less
-            throw new IllegalStateException(name + " was called with arguments that differ from its descriptor", e);
-        }
+        check("nvmlEventSetWait_v2", result);
+        return new Xid(words.get(JAVA_LONG, nvmlEventData_t.DEVICE_OFFSET),
+            words.get(JAVA_LONG, nvmlEventData_t.EVENT_DATA_OFFSET));
     }
 
     private static void check(String name, int result) throws NvmlException {
-        if (result != NvmlLayout.NVML_SUCCESS) {
+        if (result != nvmlReturn_t.NVML_SUCCESS) {
             throw new NvmlException(name + " failed: error=" + result, result);
         }
     }
@@ -250,7 +286,7 @@ final class Nvml implements AutoCloseable {
     @Override
     public void close() {
         try {
-            check("nvmlShutdown", call("nvmlShutdown", NO_ARGUMENT));
+            check("nvmlShutdown", library.nvmlShutdown());
         } catch (NvmlException e) {
             LOG.debugf("NVML could not be shut down: %s", e.getMessage());
         }

@@ -1,5 +1,7 @@
 package io.hawser.broker.nvml;
 
+import io.hawser.cuda.generated.nvml.nvmlReturn_t;
+
 /** A function of NVML is missing or has failed. */
 final class NvmlException extends Exception {
     private static final long serialVersionUID = 1L;
@@ -18,6 +20,6 @@ final class NvmlException extends Exception {
 
     /** Whether the GPU cannot be reached any more, or not before a reset. */
     boolean isLoss() {
-        return code == NvmlLayout.NVML_ERROR_GPU_IS_LOST || code == NvmlLayout.NVML_ERROR_RESET_REQUIRED;
+        return code == nvmlReturn_t.NVML_ERROR_GPU_IS_LOST || code == nvmlReturn_t.NVML_ERROR_RESET_REQUIRED;
     }
 }

@@ -1,7 +1,7 @@
 package io.hawser.broker.nvml;
 
 import io.hawser.broker.nvml.GpuReading.Health;
-import java.lang.foreign.MemorySegment;
+import io.hawser.cuda.generated.nvml.nvmlReturn_t;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -26,11 +26,12 @@ final class NvmlSource implements GpuSource {
     private final Map<Integer, String> missing = new TreeMap<>(); // indexes of GPUs without a handle, and the reason
     private final Set<String> logged = new HashSet<>();
     private Nvml nvml;
+    private String driverVersion = "";
     private long nextTryNs;
 
     /** A GPU that was found once. Its health changes by reported errors. */
     private static final class Device {
-        private MemorySegment handle;
+        private long handle; // 0: the driver does not find it
         private Health health = Health.OK;
         private String detail = "";
     }
@@ -87,6 +88,7 @@ final class NvmlSource implements GpuSource {
         nextTryNs = System.nanoTime() + RETRY_NS;
         try {
             nvml = Nvml.open(library);
+            driverVersion = nvml.driverVersion();
             int count = nvml.deviceCount();
             for (int i = 0; i < count; i++) {
                 find(i);
@@ -100,7 +102,7 @@ final class NvmlSource implements GpuSource {
 
     private void find(int index) {
         try {
-            MemorySegment handle = nvml.device(index);
+            long handle = nvml.device(index);
             Device device = devices.computeIfAbsent(nvml.uuid(handle), uuid -> new Device());
             device.handle = handle;
             missing.remove(index);
@@ -127,7 +129,7 @@ final class NvmlSource implements GpuSource {
     private void handle(Nvml.Xid event) {
         Health health = XidKind.health(event.xid());
         devices.forEach((uuid, device) -> {
-            if (!event.device().equals(device.handle)) {
+            if (event.device() != device.handle) {
                 return;
             }
             // DEBUG for errors that do not concern the GPU's health: guests can cause them at will.
@@ -142,7 +144,7 @@ final class NvmlSource implements GpuSource {
     }
 
     private GpuReading read(String uuid, Device device) {
-        if (device.handle == null) {
+        if (device.handle == 0) {
             return GpuReading.unknown(uuid, Health.LOST, "the driver no longer finds it");
         }
         try {
@@ -150,6 +152,7 @@ final class NvmlSource implements GpuSource {
             Integer utilization = orNull(() -> nvml.utilizationPercent(device.handle));
             Integer temperature = orNull(() -> nvml.temperatureCelsius(device.handle));
             Double power = orNull(() -> nvml.powerWatts(device.handle));
+            Map<Sensor, Long> sensors = nvml.sensors(device.handle);
             List<Nvml.Process> processes = orNull(() -> nvml.processes(device.handle));
             Map<Long, Long> bytes = new HashMap<>();
             if (processes != null) {
@@ -157,14 +160,14 @@ final class NvmlSource implements GpuSource {
                     Long::sum));
             }
             return new GpuReading(uuid, device.health, device.detail, memory == null ? null : memory.used(),
-                memory == null ? null : memory.total(), utilization, temperature, power, Map.copyOf(bytes));
+                memory == null ? null : memory.total(), utilization, temperature, power, sensors, Map.copyOf(bytes));
         } catch (NvmlException e) {
-            if (e.code() == NvmlLayout.NVML_ERROR_UNINITIALIZED) {
+            if (e.code() == nvmlReturn_t.NVML_ERROR_UNINITIALIZED) {
                 closeNvml();
                 return GpuReading.unknown(uuid, device.health, device.detail);
             }
             logOnce("a GPU is lost: gpu=" + uuid + ": " + e.getMessage());
-            return GpuReading.unknown(uuid, Health.LOST, e.code() == NvmlLayout.NVML_ERROR_GPU_IS_LOST
+            return GpuReading.unknown(uuid, Health.LOST, e.code() == nvmlReturn_t.NVML_ERROR_GPU_IS_LOST
                 ? "it fell off the bus: " + e.getMessage() : "it must be reset: " + e.getMessage());
         }
     }
@@ -174,7 +177,7 @@ final class NvmlSource implements GpuSource {
         try {
             return query.run();
         } catch (NvmlException e) {
-            if (e.isLoss() || e.code() == NvmlLayout.NVML_ERROR_UNINITIALIZED) {
+            if (e.isLoss() || e.code() == nvmlReturn_t.NVML_ERROR_UNINITIALIZED) {
                 throw e;
             }
             logOnce("a figure of a GPU is unknown: " + e.getMessage());
@@ -194,8 +197,13 @@ final class NvmlSource implements GpuSource {
             nvml.close();
             nvml = null;
             missing.clear();
-            devices.values().forEach(device -> device.handle = null);
+            devices.values().forEach(device -> device.handle = 0);
         }
+    }
+
+    @Override
+    public String driverVersion() {
+        return driverVersion;
     }
 
     @Override

@@ -57,7 +57,7 @@ final class SoftwareSource implements GpuSource {
         for (Device device : devices.get()) {
             int percent = Math.clamp(Math.round(100 * shares.getOrDefault(device.uuid(), 0.0)), 0, 100);
             readings.put(device.uuid(), new GpuReading(device.uuid(), GpuReading.Health.OK, "",
-                bytes.getOrDefault(device.uuid(), 0L), device.totalBytes(), percent, null, null, Map.of()));
+                bytes.getOrDefault(device.uuid(), 0L), device.totalBytes(), percent, null, null, Map.of(), Map.of()));
         }
         return readings;
     }

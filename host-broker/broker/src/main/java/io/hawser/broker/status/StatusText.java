@@ -3,18 +3,22 @@ package io.hawser.broker.status;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.Sharing;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.nvml.GpuReading;
-import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.nvml.Sensor;
 import io.hawser.broker.vgpu.VgpuTable;
 import io.hawser.shm.wire.RecordLayout;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.function.ToIntFunction;
 import java.util.function.ToLongBiFunction;
 import org.eclipse.microprofile.config.ConfigProvider;
 
@@ -33,31 +37,35 @@ public final class StatusText implements StatusSource {
         .getOptionalValue("quarkus.application.version", String.class).orElse("development");
 
     private final VgpuTable vgpus;
-    private final SessionRegistry sessions;
-    private final Supplier<List<Device>> devices;
-    private final Function<String, GpuReading> readings;
-    private final ToLongBiFunction<String, String> usedBytes;
+    private final Supplier<List<SessionView>> sessions;
+    private final Gpus gpus;
 
     /**
-     * Makes a source that reads published state.
+     * What the broker knows of its GPUs.
      *
      * @param devices the GPUs; empty before the broker knows them.
      * @param readings measured figures of a GPU, by its UUID.
+     * @param driverVersion of the machine; empty when it is unknown.
      * @param usedBytes device memory that a vGPU holds on a GPU, by name and UUID.
+     * @param utilizationPercent of a vGPU, by name.
      */
-    public StatusText(VgpuTable vgpus, SessionRegistry sessions, Supplier<List<Device>> devices,
-        Function<String, GpuReading> readings, ToLongBiFunction<String, String> usedBytes) {
+    public record Gpus(Supplier<List<Device>> devices, Function<String, GpuReading> readings,
+        Supplier<String> driverVersion, ToLongBiFunction<String, String> usedBytes,
+        ToIntFunction<String> utilizationPercent) {}
+
+    /** Makes a source that reads published state. */
+    public StatusText(VgpuTable vgpus, Supplier<List<SessionView>> sessions, Gpus gpus) {
         this.vgpus = vgpus;
         this.sessions = sessions;
-        this.devices = devices;
-        this.readings = readings;
-        this.usedBytes = usedBytes;
+        this.gpus = gpus;
     }
 
     @Override
     public String of(String name, int maxBytes) {
         StringBuilder text = new StringBuilder("status 1\n");
         line(text, "broker", VERSION);
+        String driver = Printable.text(gpus.driverVersion().get(), MAX_NAME);
+        line(text, "driver", driver.isBlank() ? UNKNOWN : driver);
         Optional<VgpuView> found = vgpus.find(name);
         if (found.isEmpty()) {
             return text.toString();
@@ -67,33 +75,55 @@ public final class StatusText implements StatusSource {
             vgpu.maxSessions());
         int index = 0;
         for (String uuid : found.get().placedGpus()) {
-            gpu(text, index++, uuid, vgpu);
+            gpu(text, index, uuid, vgpu);
+            if (vgpu.mode() == Sharing.EXCLUSIVE) {
+                sensors(text, index, uuid, maxBytes);
+            }
+            index++;
         }
         sessions(text, name, maxBytes);
         return text.toString();
     }
 
     private void gpu(StringBuilder text, int index, String uuid, Vgpu vgpu) {
-        Optional<Device> device = devices.get().stream().filter(d -> d.uuid().equals(uuid)).findFirst();
+        Optional<Device> device = gpus.devices().get().stream().filter(d -> d.uuid().equals(uuid)).findFirst();
         if (device.isEmpty()) {
             return; // the GPU disappeared after the vGPU's placement
         }
         long total = vgpu.reserves() ? Math.min(vgpu.memoryBytes(), device.get().totalBytes())
             : device.get().totalBytes();
-        GpuReading reading = readings.apply(uuid);
-        line(text, "gpu", index, Printable.text(device.get().name(), MAX_NAME), uuid, total,
-            usedBytes.applyAsLong(vgpu.name(), uuid), valueOf(reading.utilizationPercent()),
-            valueOf(reading.temperatureCelsius()), valueOf(reading.powerWatts()));
+        // The figures of a whole GPU would show a tenant the work of its neighbours.
+        boolean alone = vgpu.mode() == Sharing.EXCLUSIVE;
+        GpuReading reading = gpus.readings().apply(uuid);
+        line(text, "gpu", index, name(device.get().name()), uuid, total,
+            gpus.usedBytes().applyAsLong(vgpu.name(), uuid),
+            alone ? valueOf(reading.utilizationPercent()) : gpus.utilizationPercent().applyAsInt(vgpu.name()),
+            valueOf(alone ? reading.temperatureCelsius() : null), valueOf(alone ? reading.powerWatts() : null),
+            name(device.get().pciBusId()), name(device.get().computeCapability()));
+    }
+
+    private void sensors(StringBuilder text, int index, String uuid, int maxBytes) {
+        Map<Sensor, Long> figures = gpus.readings().apply(uuid).sensors();
+        List<Object> fields = new ArrayList<>(List.of("sensors", index));
+        for (Sensor sensor : Sensor.values()) {
+            fields.add(valueOf(figures.get(sensor)));
+        }
+        StringBuilder line = new StringBuilder();
+        line(line, fields.toArray());
+        // The line has ASCII only; the sessions' text keeps room for itself.
+        if (!figures.isEmpty() && text.length() + line.length() + MORE_BYTES <= maxBytes) {
+            text.append(line);
+        }
     }
 
     private static Object valueOf(Number value) {
-        return value == null ? UNKNOWN : Math.round(value.doubleValue());
+        return value == null ? UNKNOWN : value instanceof Double real ? Math.round(real) : value;
     }
 
     private void sessions(StringBuilder text, String vgpu, int maxBytes) {
         int room = maxBytes - text.toString().getBytes(StandardCharsets.UTF_8).length - MORE_BYTES;
         int left = 0;
-        for (SessionView session : sessions.list()) {
+        for (SessionView session : sessions.get()) {
             if (!session.guest().vgpu().equals(vgpu)) {
                 continue;
             }

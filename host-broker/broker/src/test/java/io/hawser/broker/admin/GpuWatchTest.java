@@ -22,8 +22,8 @@ class GpuWatchTest {
     private final List<List<Device>> told = new ArrayList<>();
 
     private GpuReading reading(String uuid) {
-        return new GpuReading(uuid, health.getOrDefault(uuid, GpuReading.Health.OK), "", null, null, null, null, null,
-            Map.of());
+        return new GpuReading(uuid, health.getOrDefault(uuid, GpuReading.Health.OK), "", null, null, null, null,
+            null, Map.of(), Map.of());
     }
 
     @Test

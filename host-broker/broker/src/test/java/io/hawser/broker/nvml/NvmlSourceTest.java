@@ -2,6 +2,7 @@ package io.hawser.broker.nvml;
 
 import static io.hawser.broker.nvml.FakeNvml.GPU_0;
 import static io.hawser.broker.nvml.FakeNvml.GPU_1;
+import static java.util.Map.entry;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -33,6 +34,22 @@ class NvmlSourceTest {
             assertEquals(1000099, first.processBytes().get(5000099L));
             assertEquals(101, readings.get(GPU_1).processBytes().size(), "the list must include the process of MPS");
             assertEquals(77, readings.get(GPU_1).processBytes().get(6000000L));
+        }
+    }
+
+    @Test
+    void shouldReadEachSensorThatTheGpuHas() throws Exception {
+        try (NvmlSource source = new NvmlSource(new FakeNvml(folder).library().toString(), Set::of)) {
+            Map<Sensor, Long> sensors = source.read().get(GPU_0).sensors();
+            assertEquals("580.159.03", source.driverVersion());
+            assertEquals(Map.ofEntries(entry(Sensor.MEMORY_UTILIZATION_PERCENT, 99L),
+                entry(Sensor.POWER_MILLIWATTS, 71500L), entry(Sensor.ENFORCED_LIMIT_MILLIWATTS, 700000L),
+                entry(Sensor.LIMIT_MILLIWATTS, 690000L), entry(Sensor.DEFAULT_LIMIT_MILLIWATTS, 680000L),
+                entry(Sensor.MIN_LIMIT_MILLIWATTS, 200000L), entry(Sensor.MAX_LIMIT_MILLIWATTS, 710000L),
+                entry(Sensor.ENERGY_MILLIJOULES, 5000000000L), entry(Sensor.GRAPHICS_MHZ, 1000L),
+                entry(Sensor.SM_MHZ, 1001L), entry(Sensor.MEMORY_MHZ, 1002L), entry(Sensor.VIDEO_MHZ, 1003L),
+                entry(Sensor.MAX_GRAPHICS_MHZ, 2000L), entry(Sensor.MAX_SM_MHZ, 2001L),
+                entry(Sensor.MAX_MEMORY_MHZ, 2002L), entry(Sensor.PERFORMANCE_STATE, 2L)), sensors);
         }
     }
 

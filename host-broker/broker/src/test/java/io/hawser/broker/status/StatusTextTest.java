@@ -1,0 +1,86 @@
+package io.hawser.broker.status;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Device;
+import io.hawser.broker.model.Guest;
+import io.hawser.broker.model.Origin;
+import io.hawser.broker.model.SessionState;
+import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.WorkerStats;
+import io.hawser.broker.nvml.GpuReading;
+import io.hawser.broker.nvml.Sensor;
+import io.hawser.broker.vgpu.Placement;
+import io.hawser.broker.vgpu.VgpuDraft;
+import io.hawser.broker.vgpu.VgpuTable;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class StatusTextTest {
+    private static final int ROOM = 3520; // RegionLayout.HEADER_STATUS_BYTES
+    private static final String UUID = "aaaaaaaa-0000-4000-8000-000000000001";
+    private static final Map<Sensor, Long> SENSORS = Map.of(Sensor.POWER_MILLIWATTS, 71500L, Sensor.SM_MHZ, 1980L,
+        Sensor.CLOCK_REASONS, 4L);
+
+    private final List<Device> devices = new ArrayList<>(List.of(new Device("NVIDIA H200", UUID, 1000, "0000:19:00.0",
+        "9.0")));
+    private final List<SessionView> sessions = new ArrayList<>();
+    private final VgpuTable table = new VgpuTable(Placement.of("least-loaded", 1), 1, uuid -> false);
+
+    private String status(String mode, String gpus) throws Exception {
+        table.settle(devices);
+        table.add(table.plan(new VgpuDraft(null, null, 0L, 100, mode, gpus, null, null).create("a", Origin.REST,
+            Vgpu.now())));
+        return new StatusText(table, () -> sessions, new StatusText.Gpus(() -> devices,
+            uuid -> new GpuReading(uuid, GpuReading.Health.OK, "", 900L, 1000L, 93, 41, 71.5, SENSORS, Map.of()),
+            () -> "580.159.03", (vgpu, uuid) -> 300, vgpu -> 37)).of("a", ROOM);
+    }
+
+    private static String line(String status, String kind) {
+        return status.lines().filter(l -> l.startsWith(kind + "\t")).findFirst().orElse("");
+    }
+
+    @Test
+    void shouldTellASharedVgpuNothingOfTheWholeGpu() throws Exception {
+        String status = status("shared", "any");
+        assertEquals("gpu\t0\tNVIDIA H200\t" + UUID + "\t1000\t300\t37\t-\t-\t0000:19:00.0\t9.0", line(status, "gpu"));
+        assertEquals("", line(status, "sensors"));
+        assertEquals("driver\t580.159.03", line(status, "driver"));
+    }
+
+    @Test
+    void shouldTellAnExclusiveVgpuEachFigure() throws Exception {
+        String status = status("exclusive", "any");
+        assertEquals("gpu\t0\tNVIDIA H200\t" + UUID + "\t1000\t300\t93\t41\t72\t0000:19:00.0\t9.0",
+            line(status, "gpu"));
+        List<String> fields = Arrays.asList(line(status, "sensors").split("\t"));
+        assertEquals(2 + Sensor.values().length, fields.size());
+        assertEquals("71500", fields.get(2 + Sensor.POWER_MILLIWATTS.ordinal()));
+        assertEquals("1980", fields.get(2 + Sensor.SM_MHZ.ordinal()));
+        assertEquals("4", fields.get(2 + Sensor.CLOCK_REASONS.ordinal()));
+        assertEquals("-", fields.get(2 + Sensor.ENERGY_MILLIJOULES.ordinal()));
+    }
+
+    @Test
+    void shouldFitAHeaderWithManyGpusAndSessions() throws Exception {
+        for (int i = 2; i <= 16; i++) {
+            devices.add(new Device("A GPU with a name as long as any that a driver gives it, or longer",
+                "aaaaaaaa-0000-4000-8000-0000000000" + (10 + i), 1L << 50, "0000:19:00.0", "9.0"));
+        }
+        for (int i = 0; i < 100; i++) {
+            sessions.add(new SessionView(i, new Guest("", "a", Carrier.SHM, "", 4_000_000 + i, "program", "host"), 1,
+                Instant.now(), SessionState.RUNNING, List.of(UUID), 0, WorkerStats.NONE));
+        }
+        String status = status("exclusive", "all");
+        assertTrue(status.length() <= ROOM, "length=" + status.length());
+        assertEquals(16, status.lines().filter(l -> l.startsWith("gpu\t")).count());
+        assertTrue(!line(status, "more").isEmpty(), status);
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests of the status. */
+package io.hawser.broker.status;
