@@ -11,6 +11,8 @@
 #define HWS_EXIT_OK 0
 #define HWS_EXIT_PROBLEM 1
 #define HWS_EXIT_USAGE 2
+#define HWS_EXIT_NO_DEVICE 6 /* of `hawser smi`, as nvidia-smi */
+#define HWS_EXIT_NO_DRIVER 9 /* of `hawser smi` under the name nvidia-smi: no vGPU */
 #define HWS_EXIT_CANNOT_RUN 126
 #define HWS_EXIT_NOT_FOUND 127
 
@@ -19,6 +21,10 @@
 int hws_agent_run(int argc, char **argv);
 int hws_agent_doctor(int argc, char **argv);
 int hws_agent_smi(int argc, char **argv);
+int hws_agent_nvidia_smi(int argc, char **argv);
+
+/* Whether the program was started under the name nvidia-smi. */
+bool hws_agent_is_nvidia_smi(const char *program);
 int hws_agent_setup(int argc, char **argv);
 int hws_agent_linker(int argc, char **argv);
 int hws_agent_preload(int argc, char **argv);

@@ -5,10 +5,10 @@
 #include "elf_file.h"
 #include "functions.h"
 #include "linker.h"
-#include "status_text.h"
 
 #include "hws_description.h"
 #include "hws_status.h"
+#include "hws_status_text.h"
 
 #include <errno.h>
 #include <fcntl.h>

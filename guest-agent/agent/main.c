@@ -8,8 +8,9 @@ static const char usage[] =
     "usage: hawser COMMAND [...]\n"
     "\n"
     "  run PROGRAM [ARGUMENT...]   runs a CUDA program on the vGPU, whatever its RPATH names or its runtime is\n"
-    "  smi [-L] [-l SECONDS] [--json]\n"
-    "                              shows the vGPU: its GPUs, memory, and the sessions on it\n"
+    "  smi [-L] [-q] [--query-gpu=FIELDS --format=csv] [-l SECONDS] [--json] [dmon] ...\n"
+    "                              shows the vGPU: its GPUs, memory, and the sessions on it, with nvidia-smi's options\n"
+    "  nvidia-smi on|off|status    sets whether this machine has the command nvidia-smi, which is `hawser smi`\n"
     "  doctor [PROGRAM]            checks whether this machine, and a program, can use the vGPU\n"
     "  libraries on|off|auto|status\n"
     "                              sets whether all programs of this machine find Hawser's libraries (ld.so.conf)\n"
@@ -22,11 +23,17 @@ static const char usage[] =
 
 int main(int argc, char **argv) {
     const char *command = argc < 2 ? "" : argv[1];
+    if (hws_agent_is_nvidia_smi(argv[0])) {
+        return hws_agent_smi(argc, argv);
+    }
     if (strcmp(command, "run") == 0) {
         return hws_agent_run(argc - 1, argv + 1);
     }
     if (strcmp(command, "smi") == 0) {
         return hws_agent_smi(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "nvidia-smi") == 0) {
+        return hws_agent_nvidia_smi(argc - 1, argv + 1);
     }
     if (strcmp(command, "doctor") == 0) {
         return hws_agent_doctor(argc - 1, argv + 1);

@@ -1,9 +1,10 @@
 /* hawser smi: shows the vGPU in the style of nvidia-smi. */
 #include "agent.h"
-#include "hws_status_text.h"
+#include "smi.h"
 
 #include "hws_description.h"
 #include "hws_status.h"
+#include "hws_status_text.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -13,16 +14,31 @@
 #include <unistd.h>
 
 #define MAX_INTERVAL_S 86400
+#define DEFAULT_INTERVAL_S 5
 
 typedef struct options {
-    bool list, json;
-    int interval_s; /* 0: once */
+    bool list, json, log, xml, has_format;
+    const char *parts, *gpu_fields, *process_fields, *ids; /* NULL: not given */
+    hws_smi_format_t format;
+    long long interval_ms; /* 0: once */
 } options_t;
 
-static const char usage[] = "usage: hawser smi [-L] [-l SECONDS] [--json]\n"
-                            "  -L, --list-gpus        lists the GPUs, one on each line\n"
-                            "  -l, --loop SECONDS     repeats each SECONDS, until interrupted\n"
-                            "      --json             prints JSON; with --loop one object on each line\n";
+static const char usage[] =
+    "usage: hawser smi [-L] [-q [-d PARTS] [-x]] [--query-gpu=FIELDS | --query-compute-apps=FIELDS]\n"
+    "                  [--format=csv[,noheader][,nounits]] [-i ID] [-l [SECONDS] | -lms MILLISECONDS] [-f FILE] [--json]\n"
+    "       hawser smi dmon [-h]\n"
+    "  -L, --list-gpus        lists the GPUs, one on each line\n"
+    "  -q, --query            prints everything about the GPUs; -d MEMORY,UTILIZATION,... limits it, -x prints XML\n"
+    "      --query-gpu=FIELDS, --query-compute-apps=FIELDS\n"
+    "                         prints these properties of the GPUs or their processes; --help-query-gpu and\n"
+    "                         --help-query-compute-apps list the properties\n"
+    "      --format=FORMAT    of these: csv, with noheader and nounits\n"
+    "  -i, --id=ID            only these GPUs: indexes, UUIDs or PCI bus ids, separated by commas\n"
+    "  -l, --loop[=SECONDS]   repeats each SECONDS (5), until interrupted; -lms, --loop-ms=MILLISECONDS\n"
+    "  -f, --filename=FILE    writes to a file\n"
+    "      --json             prints JSON; with --loop one object on each line\n"
+    "  dmon                   prints a row for each GPU and interval: hawser smi dmon -h\n"
+    "Names, formats and options are those of nvidia-smi. A value that a vGPU does not have reads [N/A].\n";
 
 static hws_status_t status;
 
@@ -202,6 +218,16 @@ static void print_more(const hws_status_line_t *line) {
     printf("| and %6.6s more %70s |\n", line->fields[1], "");
 }
 
+/* As nvidia-smi, whose line scripts search. */
+static void print_versions(void) {
+    char *at = begin_lines();
+    hws_status_line_t line;
+    int cuda = 0;
+    const char *driver = next_of("driver", &at, &line) && strcmp(line.fields[1], "-") != 0 ? line.fields[1] : "N/A";
+    nvmlSystemGetCudaDriverVersion_v2(&cuda);
+    printf("| Driver Version: %-42.42s CUDA Version: %2d.%-10d |\n", driver, cuda / 1000, cuda / 10 % 100);
+}
+
 static void print_screen(void) {
     char when[64];
     time_t now = time(NULL);
@@ -210,6 +236,7 @@ static void print_screen(void) {
     puts(when);
     print_rule();
     printf("| Hawser %-30.30s %48.48s |\n", HAWSER_VERSION, status.from);
+    print_versions();
     if (print_table("vgpu", print_vgpu) == 0) {
         puts("| the broker does not name the vGPU                                                      |");
     }
@@ -227,68 +254,248 @@ static void print_screen(void) {
     print_rule();
 }
 
-static void print_line(const hws_status_line_t *line) {
-    printf("GPU %s: %s (UUID: GPU-%s)\n", line->fields[1], line->fields[2], line->fields[3]);
+enum { OPTION_QUERY_GPU = 256, OPTION_QUERY_PROCESSES, OPTION_FORMAT, OPTION_LMS, OPTION_HELP_GPU, OPTION_HELP_PROCESSES };
+
+static const struct option known[] = {{"list-gpus", no_argument, NULL, 'L'},
+                                      {"query", no_argument, NULL, 'q'},
+                                      {"display", required_argument, NULL, 'd'},
+                                      {"xml-format", no_argument, NULL, 'x'},
+                                      {"query-gpu", required_argument, NULL, OPTION_QUERY_GPU},
+                                      {"query-compute-apps", required_argument, NULL, OPTION_QUERY_PROCESSES},
+                                      {"format", required_argument, NULL, OPTION_FORMAT},
+                                      {"id", required_argument, NULL, 'i'},
+                                      {"filename", required_argument, NULL, 'f'},
+                                      {"loop", optional_argument, NULL, 'l'},
+                                      {"loop-ms", required_argument, NULL, OPTION_LMS},
+                                      {"lms", required_argument, NULL, OPTION_LMS},
+                                      {"json", no_argument, NULL, 'j'},
+                                      {"help", no_argument, NULL, 'h'},
+                                      {"help-query-gpu", no_argument, NULL, OPTION_HELP_GPU},
+                                      {"help-query-compute-apps", no_argument, NULL, OPTION_HELP_PROCESSES},
+                                      {NULL, 0, NULL, 0}};
+
+/* Reads an interval. Its text may be the next argument, as nvidia-smi takes it. */
+static bool read_interval(int argc, char **argv, const char *text, long long scale, long long *interval_ms_p) {
+    if (text == NULL && optind < argc && hws_status_number(argv[optind]) >= 0) {
+        text = argv[optind++];
+    }
+    long long number = text == NULL ? DEFAULT_INTERVAL_S : hws_status_number(text);
+    *interval_ms_p = number * scale;
+    if (number >= 1 && number <= MAX_INTERVAL_S * 1000LL / scale) {
+        return true;
+    }
+    fprintf(stderr, "hawser smi: an interval is 1 to %lld %s: %s\n", MAX_INTERVAL_S * 1000LL / scale,
+            scale == 1 ? "milliseconds" : "seconds", text == NULL ? "" : text);
+    return false;
+}
+
+/* Reads csv[,noheader][,nounits]. */
+static bool read_format(const char *text, hws_smi_format_t *format_p) {
+    bool csv = false;
+    *format_p = (hws_smi_format_t) {true, true};
+    for (const char *at = text; at != NULL; at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1) {
+        size_t length = strcspn(at, ",");
+        if (length == 3 && strncmp(at, "csv", length) == 0) {
+            csv = true;
+        } else if (length == 8 && strncmp(at, "noheader", length) == 0) {
+            format_p->header = false;
+        } else if (length == 7 && strncmp(at, "nounits", length) == 0) {
+            format_p->units = false;
+        } else {
+            return false;
+        }
+    }
+    return csv;
+}
+
+/* Takes one option. Returns HWS_EXIT_OK; -1 when it has printed what was asked; or HWS_EXIT_USAGE. */
+static int take(int choice, int argc, char **argv, options_t *options) {
+    switch (choice) {
+        case 'L':
+            options->list = true;
+            return HWS_EXIT_OK;
+        case 'q':
+            options->log = true;
+            return HWS_EXIT_OK;
+        case 'd':
+            options->parts = optarg;
+            return HWS_EXIT_OK;
+        case 'x':
+            options->xml = true;
+            return HWS_EXIT_OK;
+        case 'j':
+            options->json = true;
+            return HWS_EXIT_OK;
+        case 'i':
+            options->ids = optarg;
+            return HWS_EXIT_OK;
+        case OPTION_QUERY_GPU:
+            options->gpu_fields = optarg;
+            return HWS_EXIT_OK;
+        case OPTION_QUERY_PROCESSES:
+            options->process_fields = optarg;
+            return HWS_EXIT_OK;
+        case OPTION_FORMAT:
+            options->has_format = read_format(optarg, &options->format);
+            return options->has_format ? HWS_EXIT_OK : HWS_EXIT_USAGE;
+        case 'l':
+            return read_interval(argc, argv, optarg, 1000, &options->interval_ms) ? HWS_EXIT_OK : HWS_EXIT_USAGE;
+        case OPTION_LMS:
+            return read_interval(argc, argv, optarg, 1, &options->interval_ms) ? HWS_EXIT_OK : HWS_EXIT_USAGE;
+        case 'f':
+            if (freopen(optarg, "w", stdout) != NULL) {
+                return HWS_EXIT_OK;
+            }
+            perror(optarg);
+            return HWS_EXIT_USAGE;
+        case 'h':
+            fputs(usage, stdout);
+            return -1;
+        case OPTION_HELP_GPU:
+            hws_smi_list_fields();
+            return -1;
+        case OPTION_HELP_PROCESSES:
+            hws_smi_list_process_fields();
+            return -1;
+        default:
+            return HWS_EXIT_USAGE;
+    }
 }
 
 static int parse(int argc, char **argv, options_t *options) {
-    static const struct option known[] = {{"list-gpus", no_argument, NULL, 'L'},
-                                          {"loop", required_argument, NULL, 'l'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    int choice;
-    while ((choice = getopt_long(argc, argv, "Ll:h", known, NULL)) != -1) {
-        long long seconds;
-        switch (choice) {
-            case 'L':
-                options->list = true;
-                break;
-            case 'j':
-                options->json = true;
-                break;
-            case 'l':
-                seconds = hws_status_number(optarg);
-                if (seconds < 1 || seconds > MAX_INTERVAL_S) {
-                    fprintf(stderr, "hawser smi: --loop takes 1 to %d seconds: %s\n", MAX_INTERVAL_S, optarg);
-                    return HWS_EXIT_USAGE;
-                }
-                options->interval_s = (int) seconds;
-                break;
-            case 'h':
-                fputs(usage, stdout);
-                return -1;
-            default:
-                fputs(usage, stderr);
-                return HWS_EXIT_USAGE;
+    int choice, rc = HWS_EXIT_OK;
+    /* As nvidia-smi, which takes long options with one dash as well: -lms. */
+    while (rc == HWS_EXIT_OK && (choice = getopt_long_only(argc, argv, "Lqd:xi:l::f:h", known, NULL)) != -1) {
+        rc = take(choice, argc, argv, options);
+    }
+    bool query = options->gpu_fields != NULL || options->process_fields != NULL;
+    if (rc == HWS_EXIT_OK && optind < argc) {
+        fprintf(stderr, "hawser smi: %s: not known here\n", argv[optind]);
+        rc = HWS_EXIT_USAGE;
+    } else if (rc == HWS_EXIT_OK && query != options->has_format) {
+        fputs(query ? "hawser smi: a query needs --format=csv\n" : "hawser smi: --format needs a query\n", stderr);
+        rc = HWS_EXIT_USAGE;
+    } else if (rc == HWS_EXIT_OK && (options->parts != NULL || options->xml) && !options->log) {
+        fputs("hawser smi: -d and -x need -q\n", stderr);
+        rc = HWS_EXIT_USAGE;
+    } else if (rc == HWS_EXIT_USAGE) {
+        fputs(usage, stderr);
+    }
+    return rc;
+}
+
+int hws_smi_choose(const char *ids, hws_smi_gpus_t *gpus_p) {
+    bool chosen[HWS_SMI_MAX_GPUS] = {false};
+    unsigned count = 0, index;
+    nvmlDevice_t device;
+    nvmlDeviceGetCount_v2(&count);
+    count = count < HWS_SMI_MAX_GPUS ? count : HWS_SMI_MAX_GPUS;
+    for (const char *at = ids; at != NULL; at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1) {
+        char id[HWS_SMI_MAX_TEXT];
+        snprintf(id, sizeof id, "%.*s", (int) strcspn(at, ","), at);
+        long long number = hws_status_number(id);
+        if (!(number >= 0 && number < count && nvmlDeviceGetHandleByIndex_v2((unsigned) number, &device) == NVML_SUCCESS)
+            && nvmlDeviceGetHandleByUUID(id, &device) != NVML_SUCCESS
+            && nvmlDeviceGetHandleByPciBusId_v2(id, &device) != NVML_SUCCESS) {
+            return -1;
+        }
+        if (nvmlDeviceGetIndex(device, &index) == NVML_SUCCESS && index < count) {
+            chosen[index] = true;
         }
     }
-    if (optind < argc) {
-        fputs(usage, stderr);
+    gpus_p->count = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if ((ids == NULL || chosen[i]) && nvmlDeviceGetHandleByIndex_v2(i, &device) == NVML_SUCCESS) {
+            gpus_p->devices[gpus_p->count++] = device;
+        }
+    }
+    return gpus_p->count > 0 ? 0 : -1;
+}
+
+/* Prints what NVML answers: -L, -q and queries. Returns an exit code. */
+static int print_answers(const options_t *options) {
+    char error[512] = "", name[HWS_SMI_MAX_TEXT], uuid[HWS_SMI_MAX_TEXT];
+    hws_smi_gpus_t gpus;
+    if (hws_smi_choose(options->ids, &gpus) != 0) {
+        puts("No devices were found");
+        return HWS_EXIT_NO_DEVICE;
+    }
+    int rc = 0;
+    if (options->gpu_fields != NULL) {
+        rc = hws_smi_query_gpus(options->gpu_fields, &gpus, &options->format, error, sizeof error);
+    } else if (options->process_fields != NULL) {
+        rc = hws_smi_query_processes(options->process_fields, &gpus, &options->format, error, sizeof error);
+    } else if (options->log) {
+        rc = hws_smi_log(&gpus, options->parts, options->xml, error, sizeof error);
+    } else {
+        for (unsigned i = 0; i < gpus.count; i++) {
+            unsigned index = 0;
+            nvmlDeviceGetIndex(gpus.devices[i], &index);
+            hws_smi_read(hws_smi_field("name", 4), gpus.devices[i], false, name);
+            hws_smi_read(hws_smi_field("uuid", 4), gpus.devices[i], false, uuid);
+            printf("GPU %u: %s (UUID: %s)\n", index, name, uuid);
+        }
+    }
+    if (rc != 0) {
+        printf("%s\n", error);
         return HWS_EXIT_USAGE;
     }
     return HWS_EXIT_OK;
 }
 
+/* Prints the status as JSON or as a table. Returns an exit code. */
+static int print_status(const options_t *options) {
+    char error[1024];
+    if (fetch(error, sizeof error) != 0) {
+        fprintf(stderr, "hawser smi: no vGPU: %s\n", error);
+        return HWS_EXIT_PROBLEM;
+    }
+    if (options->json) {
+        print_json();
+    } else {
+        print_screen();
+    }
+    return HWS_EXIT_OK;
+}
+
+static void pause_ms(long long ms) {
+    struct timespec left = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&left, NULL);
+}
+
+/* HWS_EXIT_OK if a vGPU answers. Otherwise NVML's log has the reason. */
+static int find_vgpu(const char *program) {
+    if (nvmlInit_v2() == NVML_SUCCESS) {
+        return HWS_EXIT_OK;
+    }
+    if (!hws_agent_is_nvidia_smi(program)) {
+        return HWS_EXIT_PROBLEM;
+    }
+    puts("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.");
+    return HWS_EXIT_NO_DRIVER;
+}
+
 int hws_agent_smi(int argc, char **argv) {
     options_t options = {0};
-    int rc = parse(argc, argv, &options);
+    bool is_dmon = argc > 1 && strcmp(argv[1], "dmon") == 0;
+    int rc = is_dmon ? HWS_EXIT_OK : parse(argc, argv, &options);
     if (rc != HWS_EXIT_OK) {
         return rc < 0 ? HWS_EXIT_OK : rc;
     }
+    bool answers = options.list || options.log || options.gpu_fields != NULL || options.process_fields != NULL;
+    if (answers || is_dmon || hws_agent_is_nvidia_smi(argv[0])) {
+        rc = find_vgpu(argv[0]);
+    }
+    if (rc != HWS_EXIT_OK || is_dmon) {
+        return rc != HWS_EXIT_OK ? rc : hws_smi_dmon(argc - 1, argv + 1);
+    }
     do {
-        char error[1024];
-        rc = fetch(error, sizeof error) == 0 ? HWS_EXIT_OK : HWS_EXIT_PROBLEM;
-        if (rc != HWS_EXIT_OK) {
-            fprintf(stderr, "hawser smi: no vGPU: %s\n", error);
-        } else if (options.json) {
-            print_json();
-        } else if (options.list) {
-            print_table("gpu", print_line);
-        } else {
-            print_screen();
-        }
+        rc = answers ? print_answers(&options) : print_status(&options);
+        options.format.header = false; /* once */
         fflush(stdout);
-    } while (options.interval_s > 0 && sleep((unsigned) options.interval_s) == 0);
+        if (options.interval_ms > 0 && rc == HWS_EXIT_OK) {
+            pause_ms(options.interval_ms);
+        }
+    } while (options.interval_ms > 0 && (rc == HWS_EXIT_OK || !answers));
     return rc;
 }

@@ -27,7 +27,10 @@ HWS_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int len
 }
 
 HWS_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion) {
-    HWS_REQUIRE(cudaDriverVersion != NULL);
+    if (cudaDriverVersion == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    /* Answered also before nvmlInit. */
     *cudaDriverVersion = CUDA_DRIVER_VERSION;
     return NVML_SUCCESS;
 }
