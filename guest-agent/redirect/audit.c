@@ -11,9 +11,10 @@
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define LIBRARIES 3
+#define LIBRARIES 4
 
-static const char *const names[LIBRARIES] = {"libcuda.so.1", "libcudart.so.12", "libcudart.so.13"};
+static const char *const names[LIBRARIES] = {"libcuda.so.1", "libcudart.so.12", "libcudart.so.13",
+                                              "libnvidia-ml.so.1"};
 static char paths[LIBRARIES][HWS_REDIRECT_MAX_PATH]; /* "" for a missing one */
 
 EXPORT unsigned int la_version(unsigned int version) {
@@ -45,6 +46,9 @@ static bool is_version(const char *text, const char *word) {
 static int ours(const char *base) {
     if (strcmp(base, "libcuda.so") == 0 || is_version(base, "libcuda.so.1")) {
         return 0;
+    }
+    if (strcmp(base, "libnvidia-ml.so") == 0 || is_version(base, "libnvidia-ml.so.1")) {
+        return 3;
     }
     static const char stem[] = "libcudart";
     if (strncmp(base, stem, sizeof stem - 1) != 0) {

@@ -76,7 +76,7 @@ put_guest() {
     install "$2" "$tree/init"
     install -m 644 "$root/appliance/lanes/inside.sh" "$tree/inside.sh"
     shift 2
-    for file in libcuda.so.1 libcudart.so.12 libcudart.so.13; do
+    for file in libcuda.so.1 libcudart.so.12 libcudart.so.13 libnvidia-ml.so.1; do
         put_with_libraries "$tree" "$libraries/$file" "/usr/lib/hawser/$file"
     done
     for file in "$@"; do

@@ -131,8 +131,13 @@ static int wait_until(int (*done)(device_t, unsigned long long), device_t device
     return 1;
 }
 
-static int has_used(device_t device, unsigned long long bytes) {
+static int holds(device_t device, unsigned long long bytes) {
     return used(device) >= bytes;
+}
+
+/* Whether the allocation has gone from what was held. */
+static int holds_less(device_t device, unsigned long long held) {
+    return used(device) + ALLOCATION_BYTES <= held;
 }
 
 static int is_listed(device_t device, unsigned long long unused) {
@@ -163,9 +168,12 @@ int main(int argc, char **argv) {
     expect("nvmlDeviceGetComputeMode", SUCCESS, NVML("nvmlDeviceGetComputeMode", (device_t, int *), device, &mode));
     CU_OK(cuMemGetInfo(&free_bytes, &total_bytes));
 
-    unsigned long long before = used(device);
+    /* The first reading may be older than the process, so only differences after it count. */
     CUdeviceptr memory = check_device(NULL, ALLOCATION_BYTES);
-    check_true("used memory must grow with an allocation", wait_until(has_used, device, before + ALLOCATION_BYTES));
+    check_true("used memory must grow with an allocation", wait_until(holds, device, ALLOCATION_BYTES));
+    unsigned long long held = used(device);
+    CU_OK(cuMemFree(memory));
+    check_true("used memory must shrink with its end", wait_until(holds_less, device, held));
     /* A container may hide the process from the driver, or have other process ids. */
     check_here("process: %s", wait_until(is_listed, device, 0) ? "listed" : "not listed");
     for (int i = 0; i < ROUNDS; i++) {
@@ -178,7 +186,6 @@ int main(int argc, char **argv) {
     expect("nvmlInit_v2", SUCCESS, NVML_PLAIN("nvmlInit_v2"));
     used(device);
     check_equal("locks of files after NVML", (long long) locks, held_locks());
-    CU_OK(cuMemFree(memory));
     CU_OK(cuCtxSynchronize());
     return check_pass("the device is CUDA's, and its memory follows allocations");
 }

@@ -3,11 +3,16 @@ _hawser() {
     local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run smi doctor libraries preload setup --help --version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run smi nvidia-smi doctor libraries preload setup --help --version" -- "$current")
         return
     fi
     case $command in
-        smi) mapfile -t COMPREPLY < <(compgen -W "-L --list-gpus -l --loop --json --help" -- "$current") ;;
+        smi)
+            mapfile -t COMPREPLY < <(compgen -W "dmon -L --list-gpus -q --query -d --display -x --xml-format --query-gpu=
+                --query-compute-apps= --format=csv --format=csv,noheader --format=csv,noheader,nounits -i --id -l --loop
+                -lms --loop-ms -f --filename --json --help --help-query-gpu --help-query-compute-apps" -- "$current")
+            ;;
+        nvidia-smi) mapfile -t COMPREPLY < <(compgen -W "on off status --root --help" -- "$current") ;;
         run)
             if [ "$COMP_CWORD" -gt 2 ] && declare -F _command_offset >/dev/null; then
                 _command_offset 2 # the program's own completion

@@ -57,6 +57,38 @@ expect 0 "$hawser" --version
 expect 1 "$hawser" smi
 grep -q "no vGPU" err || fail "smi does not report that there is no vGPU"
 expect 2 "$hawser" smi --loop 0
+expect 2 "$hawser" smi -lms 0
+expect 1 "$hawser" smi -L
+expect 1 "$hawser" smi dmon -c 1
+expect 1 "$hawser" smi --query-gpu=name --format=csv
+expect 2 "$hawser" smi --query-gpu=name               # without --format
+expect 2 "$hawser" smi --query-gpu=name --format=xml
+expect 2 "$hawser" smi -x
+expect 2 "$hawser" smi pmon
+expect 0 "$hawser" smi --help-query-gpu
+grep -q '^"memory.used"$' out || fail "no list of fields: $(cat out)"
+
+# The name nvidia-smi: a link of ours comes and goes, and a file of NVIDIA's stays.
+mkdir -p named/usr/bin
+expect 1 "$hawser" nvidia-smi status --root named
+expect 0 "$hawser" nvidia-smi on --root named
+expect 0 "$hawser" nvidia-smi on --root named
+expect 0 "$hawser" nvidia-smi status --root named
+expect 9 named/usr/bin/nvidia-smi -L
+grep -q "couldn't communicate with the NVIDIA driver" out || fail "nvidia-smi reports no missing driver: $(cat out)"
+expect 0 "$hawser" nvidia-smi off --root named
+[ ! -e named/usr/bin/nvidia-smi ] || fail "the link is left"
+expect 0 "$hawser" nvidia-smi off --root named
+echo theirs >named/usr/bin/nvidia-smi
+expect 1 "$hawser" nvidia-smi on --root named
+expect 1 "$hawser" nvidia-smi status --root named
+expect 0 "$hawser" nvidia-smi off --root named
+grep -q '^theirs$' named/usr/bin/nvidia-smi || fail "a file of NVIDIA's has changed"
+ln -sf /opt/nvidia/nvidia-smi named/usr/bin/nvidia-smi
+expect 1 "$hawser" nvidia-smi on --root named
+expect 0 "$hawser" nvidia-smi off --root named
+[ -L named/usr/bin/nvidia-smi ] || fail "a link of NVIDIA's has gone"
+expect 2 "$hawser" nvidia-smi perhaps
 expect 1 env HAWSER_LIBRARY_DIR=/nonexistent "$hawser" doctor
 expect 1 "$hawser" doctor ./linked
 grep -q "^ok   libcudart.so.13: ours" out || fail "doctor does not report that run takes ours: $(cat out)"
