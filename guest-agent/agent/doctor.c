@@ -94,9 +94,9 @@ static void check_vgpu(void) {
 }
 
 /* NVIDIA's libraries that contain a runtime of their own and therefore cannot run in a guest. */
-static const char *const closed[] = {"libcublas",   "libcudnn",  "libcufft",      "libcurand",   "libcusolver",
-                                     "libcusparse", "libnccl",   "libcupti",    "libnpp",
-                                     "libnvjpeg",   "libcufile", "libcusparseLt", "libcudadevrt"};
+static const char *const closed[] = {"libcublas",   "libcudnn",      "libcufft",    "libcurand", "libcusolver",
+                                     "libcusparse", "libnccl",       "libcupti",    "libnpp",    "libnvjpeg",
+                                     "libcufile",   "libcusparseLt", "libcudadevrt"};
 
 static bool is_closed(const char *name) {
     for (size_t i = 0; i < sizeof closed / sizeof *closed; i++) {

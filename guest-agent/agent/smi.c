@@ -1,6 +1,6 @@
 /* hawser smi: shows the vGPU in the style of nvidia-smi. */
-#include "agent.h"
 #include "smi.h"
+#include "agent.h"
 
 #include "hws_description.h"
 #include "hws_status.h"
@@ -254,7 +254,14 @@ static void print_screen(void) {
     print_rule();
 }
 
-enum { OPTION_QUERY_GPU = 256, OPTION_QUERY_PROCESSES, OPTION_FORMAT, OPTION_LMS, OPTION_HELP_GPU, OPTION_HELP_PROCESSES };
+enum {
+    OPTION_QUERY_GPU = 256,
+    OPTION_QUERY_PROCESSES,
+    OPTION_FORMAT,
+    OPTION_LMS,
+    OPTION_HELP_GPU,
+    OPTION_HELP_PROCESSES
+};
 
 static const struct option known[] = {{"list-gpus", no_argument, NULL, 'L'},
                                       {"query", no_argument, NULL, 'q'},
@@ -394,7 +401,8 @@ int hws_smi_choose(const char *ids, hws_smi_gpus_t *gpus_p) {
         char id[HWS_SMI_MAX_TEXT];
         snprintf(id, sizeof id, "%.*s", (int) strcspn(at, ","), at);
         long long number = hws_status_number(id);
-        if (!(number >= 0 && number < count && nvmlDeviceGetHandleByIndex_v2((unsigned) number, &device) == NVML_SUCCESS)
+        if (!(number >= 0 && number < count
+              && nvmlDeviceGetHandleByIndex_v2((unsigned) number, &device) == NVML_SUCCESS)
             && nvmlDeviceGetHandleByUUID(id, &device) != NVML_SUCCESS
             && nvmlDeviceGetHandleByPciBusId_v2(id, &device) != NVML_SUCCESS) {
             return -1;

@@ -164,8 +164,7 @@ static const hws_smi_field_t fields[] = {
     {"clocks.max.graphics", "clocks.max.gr", "MHz", "The greatest graphics clock; exclusive vGPUs only.",
      read_max_graphics},
     {"clocks.max.sm", NULL, "MHz", "The greatest clock of multiprocessors; exclusive vGPUs only.", read_max_sm},
-    {"clocks.max.memory", "clocks.max.mem", "MHz", "The greatest memory clock; exclusive vGPUs only.",
-     read_max_memory},
+    {"clocks.max.memory", "clocks.max.mem", "MHz", "The greatest memory clock; exclusive vGPUs only.", read_max_memory},
     {"clocks.applications.graphics", "clocks.applications.gr", "MHz", "Not available to a vGPU.", NULL},
     {"clocks.applications.memory", "clocks.applications.mem", "MHz", "Not available to a vGPU.", NULL},
     {"mig.mode.current", NULL, "", "Not available: a vGPU has no MIG.", NULL},
@@ -195,6 +194,7 @@ void hws_smi_read(const hws_smi_field_t *field, nvmlDevice_t device, bool units,
 }
 
 void hws_smi_list_fields(void) {
+    puts("List of valid properties to query for the switch \"--query-gpu=\":\n");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         printf("\"%s\"", fields[i].name);
         if (fields[i].other != NULL) {

@@ -152,7 +152,8 @@ static void print_rows(bool xml, unsigned parts, nvmlDevice_t device) {
             char text[HWS_SMI_MAX_TEXT];
             hws_smi_read(hws_smi_field(row->field, strlen(row->field)), device, true, text);
             if (strncmp(row->field, "temperature.", 12) == 0 && text[0] != '[') {
-                strcat(text, " C"); /* a query prints no unit */
+                size_t length = strlen(text);
+                snprintf(text + length, sizeof text - length, " C"); /* a query prints no unit */
             }
             print_value(xml, xml ? 1 + row->depth : row->depth, row->title, row->tag, text);
         }

@@ -10,7 +10,16 @@
 #define MIB (1 << 20)
 
 /* Properties of a process. */
-typedef enum process_field { TIMESTAMP, GPU_NAME, GPU_BUS_ID, GPU_SERIAL, GPU_UUID, PID, PROCESS_NAME, USED_MEMORY } process_field_t;
+typedef enum process_field {
+    TIMESTAMP,
+    GPU_NAME,
+    GPU_BUS_ID,
+    GPU_SERIAL,
+    GPU_UUID,
+    PID,
+    PROCESS_NAME,
+    USED_MEMORY
+} process_field_t;
 
 static const struct {
     const char *name, *other, *unit, *description;
@@ -163,6 +172,7 @@ int hws_smi_query_processes(const char *fields, const hws_smi_gpus_t *gpus, cons
 }
 
 void hws_smi_list_process_fields(void) {
+    puts("List of valid properties to query for the switch \"--query-compute-apps=\":\n");
     for (size_t i = 0; i < sizeof process_fields / sizeof *process_fields; i++) {
         printf("\"%s\"", process_fields[i].name);
         if (process_fields[i].other != NULL) {

@@ -13,8 +13,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #define LIBRARIES 4
 
-static const char *const names[LIBRARIES] = {"libcuda.so.1", "libcudart.so.12", "libcudart.so.13",
-                                              "libnvidia-ml.so.1"};
+static const char *const names[LIBRARIES] = {"libcuda.so.1", "libcudart.so.12", "libcudart.so.13", "libnvidia-ml.so.1"};
 static char paths[LIBRARIES][HWS_REDIRECT_MAX_PATH]; /* "" for a missing one */
 
 EXPORT unsigned int la_version(unsigned int version) {

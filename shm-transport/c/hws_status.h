@@ -15,6 +15,7 @@
  *       <greatest limit> <millijoules> <MHz graphics> <SM> <memory> <video> <maximum MHz graphics> <SM> <memory> <video>
  *       <performance state> <reasons for the clocks, bits of NVML>
  *   session <id> <guest pid> <program> <host> <tcp|shm> <starting|running|ending> <deviceBytes> <kernels> <roundTrips> <started, Unix seconds>
+ *   process <guest pid> <host> <deviceBytes>: of a session that does not fit with all its fields
  *   more <sessions that did not fit>
  */
 #ifndef HWS_STATUS_H

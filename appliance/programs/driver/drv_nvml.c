@@ -45,7 +45,7 @@ static void *find(const char *name) {
 }
 
 /* Calls a function of NVML by its name. */
-#define NVML(name, parameters, ...) (((int (*) parameters) find(name))(__VA_ARGS__))
+#define NVML(name, parameters, ...) (((int(*) parameters) find(name))(__VA_ARGS__))
 #define NVML_PLAIN(name) (((int (*)(void)) find(name))())
 
 static void expect(const char *name, int wanted, int got) {
@@ -64,7 +64,8 @@ static int lists_this_process(device_t device) {
     static process_t processes[MAX_PROCESSES];
     unsigned count = MAX_PROCESSES;
     expect("nvmlDeviceGetComputeRunningProcesses_v3", SUCCESS,
-           NVML("nvmlDeviceGetComputeRunningProcesses_v3", (device_t, unsigned *, process_t *), device, &count, processes));
+           NVML("nvmlDeviceGetComputeRunningProcesses_v3", (device_t, unsigned *, process_t *), device, &count,
+                processes));
     for (unsigned i = 0; i < count; i++) {
         if (processes[i].pid == (unsigned) getpid()) {
             return 1;
@@ -95,18 +96,21 @@ static device_t open_device(CUdevice cuda) {
     CU_OK(cuDeviceGetPCIBusId(bus, sizeof bus, cuda));
     expect("nvmlDeviceGetHandleByPciBusId_v2", SUCCESS,
            NVML("nvmlDeviceGetHandleByPciBusId_v2", (const char *, device_t *), bus, &device));
-    expect("nvmlDeviceGetName", SUCCESS, NVML("nvmlDeviceGetName", (device_t, char *, unsigned), device, name, sizeof name));
+    expect("nvmlDeviceGetName", SUCCESS,
+           NVML("nvmlDeviceGetName", (device_t, char *, unsigned), device, name, sizeof name));
     CU_OK(cuDeviceGetName(wanted, sizeof wanted, cuda));
     check_text("the name", wanted, name);
     CU_OK(cuDeviceGetUuid(&bytes, cuda));
     length = snprintf(text, sizeof text, "GPU-");
     for (int i = 0; i < 16; i++) {
-        length += snprintf(text + length, sizeof text - (size_t) length, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
-                           (unsigned char) bytes.bytes[i]);
+        length += snprintf(text + length, sizeof text - (size_t) length,
+                           i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char) bytes.bytes[i]);
     }
-    expect("nvmlDeviceGetUUID", SUCCESS, NVML("nvmlDeviceGetUUID", (device_t, char *, unsigned), device, uuid, sizeof uuid));
+    expect("nvmlDeviceGetUUID", SUCCESS,
+           NVML("nvmlDeviceGetUUID", (device_t, char *, unsigned), device, uuid, sizeof uuid));
     check_text("the UUID", text, uuid);
-    expect("nvmlDeviceGetUUID", INSUFFICIENT_SIZE, NVML("nvmlDeviceGetUUID", (device_t, char *, unsigned), device, uuid, 10));
+    expect("nvmlDeviceGetUUID", INSUFFICIENT_SIZE,
+           NVML("nvmlDeviceGetUUID", (device_t, char *, unsigned), device, uuid, 10));
     expect("nvmlDeviceGetHandleByUUID", SUCCESS,
            NVML("nvmlDeviceGetHandleByUUID", (const char *, device_t *), text, &other));
     check_true("the UUID must lead to the same device", device == other);

@@ -209,9 +209,9 @@ HWS_EXPORT nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDevic
             *arch = NVML_DEVICE_ARCH_ADA;
             break;
         default:
-            *arch = gpu.major == 9                                       ? NVML_DEVICE_ARCH_HOPPER
+            *arch = gpu.major == 9                                      ? NVML_DEVICE_ARCH_HOPPER
                 : gpu.major == 10 || gpu.major == 11 || gpu.major == 12 ? NVML_DEVICE_ARCH_BLACKWELL
-                                                                         : NVML_DEVICE_ARCH_UNKNOWN;
+                                                                        : NVML_DEVICE_ARCH_UNKNOWN;
     }
     return NVML_SUCCESS;
 }

@@ -9,7 +9,19 @@
 #include <string.h>
 
 /* Fields of a line of the status: hws_status.h. */
-enum { GPU_INDEX = 1, GPU_NAME, GPU_UUID, GPU_TOTAL, GPU_USED, GPU_BUSY, GPU_CELSIUS, GPU_WATTS, GPU_PCI, GPU_CAPABILITY };
+enum {
+    GPU_INDEX = 1,
+    GPU_NAME,
+    GPU_UUID,
+    GPU_TOTAL,
+    GPU_USED,
+    GPU_BUSY,
+    GPU_CELSIUS,
+    GPU_WATTS,
+    GPU_PCI,
+    GPU_CAPABILITY
+};
+enum { PROCESS_PID = 1, PROCESS_HOST, PROCESS_BYTES };
 enum { SESSION_PID = 2, SESSION_HOST = 4, SESSION_STATE = 6, SESSION_BYTES = 7 };
 
 static void copy(char *target, size_t capacity, const char *text) {
@@ -62,14 +74,19 @@ static void read_sensors(const hws_status_line_t *line, hws_nvml_facts_t *facts)
     }
 }
 
-static void read_session(const hws_status_line_t *line, const char *host, hws_nvml_facts_t *facts) {
-    long long pid = hws_status_number(line->fields[SESSION_PID]);
-    if (facts->process_count == HWS_NVML_MAX_PROCESSES || pid <= 0 || pid > INT32_MAX
-        || strcmp(line->fields[SESSION_HOST], host) != 0 || strcmp(line->fields[SESSION_STATE], "ending") == 0) {
-        return;
+static void add_process(const char *pid_field, const char *host_field, const char *bytes_field, const char *host,
+                        hws_nvml_facts_t *facts) {
+    long long pid = hws_status_number(pid_field);
+    if (facts->process_count < HWS_NVML_MAX_PROCESSES && pid > 0 && pid <= INT32_MAX && strcmp(host_field, host) == 0) {
+        facts->processes[facts->process_count++] =
+            (hws_nvml_process_t) {.pid = (unsigned) pid, .used_bytes = hws_status_number(bytes_field)};
     }
-    facts->processes[facts->process_count++] =
-        (hws_nvml_process_t) {.pid = (unsigned) pid, .used_bytes = hws_status_number(line->fields[SESSION_BYTES])};
+}
+
+static void read_session(const hws_status_line_t *line, const char *host, hws_nvml_facts_t *facts) {
+    if (strcmp(line->fields[SESSION_STATE], "ending") != 0) {
+        add_process(line->fields[SESSION_PID], line->fields[SESSION_HOST], line->fields[SESSION_BYTES], host, facts);
+    }
 }
 
 void hws_nvml_parse(char *text, const char *host, hws_nvml_facts_t *facts_p) {
@@ -87,6 +104,8 @@ void hws_nvml_parse(char *text, const char *host, hws_nvml_facts_t *facts_p) {
             read_sensors(&line, facts_p);
         } else if (strcmp(kind, "session") == 0) {
             read_session(&line, host, facts_p);
+        } else if (strcmp(kind, "process") == 0) {
+            add_process(line.fields[PROCESS_PID], line.fields[PROCESS_HOST], line.fields[PROCESS_BYTES], host, facts_p);
         }
     }
 }

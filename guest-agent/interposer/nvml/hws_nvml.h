@@ -15,7 +15,7 @@
 #define HWS_EXPORT __attribute__((visibility("default")))
 
 #define HWS_NVML_REFRESH_MS 500
-#define HWS_NVML_MAX_GPUS 64       /* broker-chosen; sizes the table of handles */
+#define HWS_NVML_MAX_GPUS 64        /* broker-chosen; sizes the table of handles */
 #define HWS_NVML_MAX_PROCESSES 1024 /* broker-chosen; sizes the table of processes */
 
 /* Figures of the line "sensors" of the status, in its order. */
@@ -28,7 +28,7 @@ typedef enum hws_sensor {
     HWS_SENSOR_MIN_LIMIT_MW,
     HWS_SENSOR_MAX_LIMIT_MW,
     HWS_SENSOR_ENERGY_MJ,
-    HWS_SENSOR_CLOCK_MHZ,                               /* four, in the order of nvmlClockType_t */
+    HWS_SENSOR_CLOCK_MHZ,                                /* four, in the order of nvmlClockType_t */
     HWS_SENSOR_MAX_CLOCK_MHZ = HWS_SENSOR_CLOCK_MHZ + 4, /* four */
     HWS_SENSOR_PERFORMANCE_STATE = HWS_SENSOR_MAX_CLOCK_MHZ + 4,
     HWS_SENSOR_CLOCK_REASONS,

@@ -18,8 +18,7 @@ static nvmlReturn_t describe(nvmlDevice_t device, size_t bytes, nvmlPciInfo_t *p
     if (gpu.domain < 0) {
         return NVML_ERROR_UNKNOWN;
     }
-    nvmlPciInfo_t all = {
-        .domain = (unsigned) gpu.domain, .bus = (unsigned) gpu.bus, .device = (unsigned) gpu.device};
+    nvmlPciInfo_t all = {.domain = (unsigned) gpu.domain, .bus = (unsigned) gpu.bus, .device = (unsigned) gpu.device};
     snprintf(all.busIdLegacy, sizeof all.busIdLegacy, "%04X:%02X:%02X.0", all.domain & 0xffff, all.bus, all.device);
     snprintf(all.busId, sizeof all.busId, "%08X:%02X:%02X.0", all.domain, all.bus, all.device);
     memcpy(pci, &all, bytes);

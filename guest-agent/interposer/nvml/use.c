@@ -43,6 +43,7 @@ HWS_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlU
     }
     long long memory = gpu.sensors[HWS_SENSOR_MEMORY_UTILIZATION];
     /* The use of the memory's bandwidth is known of a whole GPU only. */
-    *utilization = (nvmlUtilization_t) {.gpu = (unsigned) gpu.utilization, .memory = memory < 0 ? 0 : (unsigned) memory};
+    *utilization =
+        (nvmlUtilization_t) {.gpu = (unsigned) gpu.utilization, .memory = memory < 0 ? 0 : (unsigned) memory};
     return NVML_SUCCESS;
 }

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char sample[] = "status 1\nbroker\t0.1\nvgpu\ta\t1024\t100\tshared\t0\n\ngpu\t0\tSoft\tu\t5\t-\t-\t-\t-\n"
-                             "session\t1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13"
-                             "\t14\t15\t16\t17\t18\t19\t20\t21\t22\t23\t24\t25\t26\t27\t28\t29\t30\t31\t32\t33\t34\t35\t36\t37\t38\t39\t40\n";
+static const char sample[] =
+    "status 1\nbroker\t0.1\nvgpu\ta\t1024\t100\tshared\t0\n\ngpu\t0\tSoft\tu\t5\t-\t-\t-\t-\n"
+    "session\t1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13"
+    "\t14\t15\t16\t17\t18\t19\t20\t21\t22\t23\t24\t25\t26\t27\t28\t29\t30\t31\t32\t33\t34\t35\t36\t37\t38\t39\t40\n";
 
 static void shouldTakeLinesAndFields(void) {
     char text[sizeof sample], *at = strcpy(text, sample);

@@ -11,7 +11,8 @@ static const char sample[] =
     "\t1545\t0\t4\n"
     "gpu\t1\tNVIDIA L40\tu1\t2000\t-\t-\t-\t-\t00000001:0A:1F.0\t8.9\n"
     "session\t7\t42\tpython\there\ttcp\trunning\t4096\t1\t1\t1\nsession\t8\t43\tother\tthere\ttcp\trunning\t1\t1\t1\t1\n"
-    "session\t9\t44\tlast\there\ttcp\tending\t1\t1\t1\t1\nsession\t10\t45\tnew\there\ttcp\tstarting\t-\t-\t-\t-\n";
+    "session\t9\t44\tlast\there\ttcp\tending\t1\t1\t1\t1\nsession\t10\t45\tnew\there\ttcp\tstarting\t-\t-\t-\t-\n"
+    "process\t46\there\t8192\nprocess\t47\tthere\t1\n";
 
 static hws_nvml_facts_t facts;
 
@@ -41,23 +42,36 @@ static void shouldReadEachFigure(void) {
 
 static void shouldListOnlyLiveProcessesOfThisMachine(void) {
     parse(sample, sizeof sample - 1);
-    HWS_CHECK(facts.process_count == 2);
+    HWS_CHECK(facts.process_count == 3);
     HWS_CHECK(facts.processes[0].pid == 42 && facts.processes[0].used_bytes == 4096);
     HWS_CHECK(facts.processes[1].pid == 45 && facts.processes[1].used_bytes == -1);
+    HWS_CHECK(facts.processes[2].pid == 46 && facts.processes[2].used_bytes == 8192);
 }
 
 static void shouldTakeEveryTruncation(void) {
     for (size_t cut = 0; cut < sizeof sample; cut++) {
         parse(sample, cut);
-        HWS_CHECK(facts.gpu_count <= 2 && facts.process_count <= 3);
+        HWS_CHECK(facts.gpu_count <= 2 && facts.process_count <= 4);
     }
 }
 
 static void shouldSkipWhatNoBrokerWrites(void) {
-    static const char *const wrong[] = {
-        "gpu\t1\tname\tuuid\n", "gpu\t-1\tname\tuuid\n", "gpu\t\tname\tuuid\n", "gpu\t0\tname\t\n", "gpu\n", "sensors\t0\t1\n",
-        "sensors\t99999999999999999999\t1\n", "sensors\t-\t1\n", "session\t1\t0\tp\there\n", "session\t1\t-5\tp\there\n",
-        "session\t1\t99999999999\tp\there\n", "session\t1\tabc\tp\there\n", "driver\t-\n"};
+    static const char *const wrong[] = {"gpu\t1\tname\tuuid\n",
+                                        "gpu\t-1\tname\tuuid\n",
+                                        "gpu\t\tname\tuuid\n",
+                                        "gpu\t0\tname\t\n",
+                                        "gpu\n",
+                                        "sensors\t0\t1\n",
+                                        "sensors\t99999999999999999999\t1\n",
+                                        "sensors\t-\t1\n",
+                                        "session\t1\t0\tp\there\n",
+                                        "session\t1\t-5\tp\there\n",
+                                        "session\t1\t99999999999\tp\there\n",
+                                        "session\t1\tabc\tp\there\n",
+                                        "driver\t-\n",
+                                        "process\n",
+                                        "process\t0\there\t1\n",
+                                        "process\t-1\there\n"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         parse(wrong[i], strlen(wrong[i]));
         HWS_CHECK(facts.gpu_count == 0 && facts.process_count == 0 && facts.driver[0] == '\0');

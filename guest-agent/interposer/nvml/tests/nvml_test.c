@@ -8,8 +8,8 @@
 
 #define HEAD "status 1\ndriver\t580.159.03\nvgpu\ta\t1000\t100\tshared\t0\n"
 #define SHARED_GPU "gpu\t0\tNVIDIA H200\tabcdef00-0000-4000-8000-000000000001\t1000\t300\t37\t-\t-\t0000:19:00.0\t9.0\n"
-#define SENSORS                                                                                                        \
-    "sensors\t0\t5\t71500\t700000\t690000\t680000\t200000\t710000\t123456789\t1980\t1970\t3201\t1500\t1990\t1991\t3202"  \
+#define SENSORS                                                                                                         \
+    "sensors\t0\t5\t71500\t700000\t690000\t680000\t200000\t710000\t123456789\t1980\t1970\t3201\t1500\t1990\t1991\t3202" \
     "\t1545\t2\t4\n"
 #define OTHER_GPU "gpu\t1\tNVIDIA L40\tabcdef00-0000-4000-8000-000000000002\t2000\t1\t0\t-\t-\t0000:1a:00.0\t8.9\n"
 
@@ -25,7 +25,8 @@ static const char *with_sessions(const char *head, unsigned count) {
         length += snprintf(text + length, sizeof text - (size_t) length,
                            "session\t%u\t%u\tp\t%s\ttcp\trunning\t%u\t0\t0\t0\n", i, 100 + i, host, 4096 * (i + 1));
     }
-    snprintf(text + length, sizeof text - (size_t) length, "session\t99\t999\tp\tanother host\ttcp\trunning\t1\t0\t0\t0\n");
+    snprintf(text + length, sizeof text - (size_t) length,
+             "session\t99\t999\tp\tanother host\ttcp\trunning\t1\t0\t0\t0\n");
     return text;
 }
 
@@ -130,7 +131,8 @@ static void shouldFillOnlyBuffersThatAreLargeEnough(void) {
     nvmlDevice_t device = open_first(HEAD SHARED_GPU);
     memset(name, 'z', sizeof name);
     HWS_CHECK(nvmlDeviceGetName(device, name, 11) == NVML_ERROR_INSUFFICIENT_SIZE && name[0] == 'z');
-    HWS_CHECK(nvmlDeviceGetName(device, name, 12) == NVML_SUCCESS && strcmp(name, "NVIDIA H200") == 0 && name[12] == 'z');
+    HWS_CHECK(nvmlDeviceGetName(device, name, 12) == NVML_SUCCESS && strcmp(name, "NVIDIA H200") == 0
+              && name[12] == 'z');
     HWS_CHECK(nvmlDeviceGetUUID(device, name, 40) == NVML_ERROR_INSUFFICIENT_SIZE);
     HWS_CHECK(nvmlDeviceGetUUID(device, name, 41) == NVML_SUCCESS);
     HWS_CHECK(nvmlSystemGetDriverVersion(name, 10) == NVML_ERROR_INSUFFICIENT_SIZE);
@@ -154,7 +156,8 @@ static void shouldFillEachVersionOfAStructure(void) {
     memset(pci, 0x5a, sizeof pci);
     HWS_CHECK(nvmlDeviceGetPciInfo(device, pci) == NVML_SUCCESS && strcmp(pci->busIdLegacy, "0000:19:00.0") == 0);
     HWS_CHECK(pci->bus == 0x19 && pci->pciDeviceId == 0 && pci->pciSubSystemId == 0x5a5a5a5a && pci->busId[0] == 0x5a);
-    HWS_CHECK(nvmlDeviceGetPciInfo_v2(device, pci) == NVML_SUCCESS && pci->pciSubSystemId == 0 && pci->busId[0] == 0x5a);
+    HWS_CHECK(nvmlDeviceGetPciInfo_v2(device, pci) == NVML_SUCCESS && pci->pciSubSystemId == 0
+              && pci->busId[0] == 0x5a);
     HWS_CHECK(nvmlDeviceGetPciInfo_v3(device, pci) == NVML_SUCCESS && strcmp(pci->busId, "00000000:19:00.0") == 0);
     HWS_CHECK(pci[1].domain == 0x5a5a5a5a);
     nvmlPciInfoExt_t ext = {.version = nvmlPciInfoExt_v1};
@@ -168,7 +171,8 @@ static void shouldFillEachVersionOfAStructure(void) {
 static void shouldCountProcessesForASmallBuffer(void) {
     nvmlDevice_t device = open_first(with_sessions(HEAD SHARED_GPU, 3));
     unsigned count = 0;
-    HWS_CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL) == NVML_ERROR_INSUFFICIENT_SIZE && count == 3);
+    HWS_CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL) == NVML_ERROR_INSUFFICIENT_SIZE
+              && count == 3);
     nvmlProcessInfo_v1_t v1[4];
     nvmlProcessInfo_v2_t v2[4];
     memset(v1, 0x5a, sizeof v1);
@@ -205,9 +209,8 @@ static void shouldTellSensorsOnlyWhereTheBrokerDoes(void) {
     unsigned value, most;
     unsigned long long big;
     nvmlTemperature_t temperature = {.version = nvmlTemperature_v1};
-    nvmlFieldValue_t fields[3] = {{.fieldId = NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION},
-                                  {.fieldId = NVML_FI_DEV_POWER_INSTANT},
-                                  {.fieldId = 60000}};
+    nvmlFieldValue_t fields[3] = {
+        {.fieldId = NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION}, {.fieldId = NVML_FI_DEV_POWER_INSTANT}, {.fieldId = 60000}};
     HWS_CHECK(nvmlDeviceGetTemperature(device, NVML_TEMPERATURE_GPU, &value) == NVML_ERROR_NOT_SUPPORTED);
     HWS_CHECK(nvmlDeviceGetTemperatureV(device, &temperature) == NVML_ERROR_NOT_SUPPORTED);
     HWS_CHECK(nvmlDeviceGetPowerUsage(device, &value) == NVML_ERROR_NOT_SUPPORTED);
@@ -244,8 +247,9 @@ static void shouldFollowTheStatus(void) {
     nvmlDevice_t device = open_first(HEAD SHARED_GPU);
     nvmlMemory_t memory;
     HWS_CHECK(nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS && memory.used == 300);
-    fake_status = HEAD "gpu\t0\tother\tother\t9\t9\t9\t-\t-\t0000:11:00.0\t9.0\n"
-                       "gpu\t1\tNVIDIA H200\tabcdef00-0000-4000-8000-000000000001\t1000\t1500\t1\t-\t-\t0000:19:00.0\t9.0\n";
+    fake_status =
+        HEAD "gpu\t0\tother\tother\t9\t9\t9\t-\t-\t0000:11:00.0\t9.0\n"
+             "gpu\t1\tNVIDIA H200\tabcdef00-0000-4000-8000-000000000001\t1000\t1500\t1\t-\t-\t0000:19:00.0\t9.0\n";
     wait_for_refresh();
     HWS_CHECK(nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS && memory.used == 1000 && memory.free == 0);
     unsigned index;
