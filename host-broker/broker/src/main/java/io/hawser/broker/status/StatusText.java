@@ -120,30 +120,47 @@ public final class StatusText implements StatusSource {
         return value == null ? UNKNOWN : value instanceof Double real ? Math.round(real) : value;
     }
 
+    /** Lists the sessions: as many as fit with all their fields, then as many as fit as processes only. */
     private void sessions(StringBuilder text, String vgpu, int maxBytes) {
-        int room = maxBytes - text.toString().getBytes(StandardCharsets.UTF_8).length - MORE_BYTES;
+        List<SessionView> present = sessions.get().stream().filter(s -> s.guest().vgpu().equals(vgpu)).toList();
+        int reserved = present.stream().mapToInt(session -> bytes(process(session))).sum();
+        int room = maxBytes - bytes(text) - MORE_BYTES;
         int left = 0;
-        for (SessionView session : sessions.get()) {
-            if (!session.guest().vgpu().equals(vgpu)) {
-                continue;
-            }
-            StringBuilder line = new StringBuilder();
-            line(line, "session", session.id(), session.guest().pid(), name(session.guest().program()),
-                name(session.guest().host()), session.guest().carrier().label(),
-                session.state().name().toLowerCase(Locale.ROOT), session.statistics().deviceBytes(),
-                session.statistics().kernels(), session.statistics().roundTrips(),
-                session.started().getEpochSecond());
-            int bytes = line.toString().getBytes(StandardCharsets.UTF_8).length;
-            if (left > 0 || bytes > room) {
-                left++;
-            } else {
-                room -= bytes;
+        for (SessionView session : present) {
+            StringBuilder whole = session(session);
+            StringBuilder process = process(session);
+            reserved -= bytes(process);
+            boolean fits = left == 0 && bytes(whole) + reserved <= room;
+            StringBuilder line = fits ? whole : process;
+            left += fits ? 0 : 1;
+            if (bytes(line) <= room) {
+                room -= bytes(line);
                 text.append(line);
             }
         }
         if (left > 0) {
             line(text, "more", left);
         }
+    }
+
+    private static StringBuilder session(SessionView session) {
+        StringBuilder line = new StringBuilder();
+        line(line, "session", session.id(), session.guest().pid(), name(session.guest().program()),
+            name(session.guest().host()), session.guest().carrier().label(),
+            session.state().name().toLowerCase(Locale.ROOT), session.statistics().deviceBytes(),
+            session.statistics().kernels(), session.statistics().roundTrips(), session.started().getEpochSecond());
+        return line;
+    }
+
+    private static StringBuilder process(SessionView session) {
+        StringBuilder line = new StringBuilder();
+        line(line, "process", session.guest().pid(), name(session.guest().host()),
+            session.statistics().deviceBytes());
+        return line;
+    }
+
+    private static int bytes(StringBuilder text) {
+        return text.toString().getBytes(StandardCharsets.UTF_8).length;
     }
 
     private static String name(String raw) {

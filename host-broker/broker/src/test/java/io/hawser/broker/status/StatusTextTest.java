@@ -69,14 +69,33 @@ class StatusTextTest {
     }
 
     @Test
+    void shouldListTheProcessesOfSessionsThatDoNotFit() throws Exception {
+        for (int i = 0; i < 64; i++) {
+            sessions.add(session(i));
+        }
+        String status = status("shared", "any");
+        assertTrue(status.length() <= ROOM, "length=" + status.length());
+        long whole = status.lines().filter(l -> l.startsWith("session\t")).count();
+        long processes = status.lines().filter(l -> l.startsWith("process\t")).count();
+        assertEquals(64, whole + processes);
+        assertTrue(whole > 10 && processes > 10, "whole=" + whole);
+        assertEquals("more\t" + processes, line(status, "more"));
+        assertTrue(status.contains("process\t4000063\thost\t0\n"), status);
+    }
+
+    private static SessionView session(int i) {
+        return new SessionView(i, new Guest("", "a", Carrier.SHM, "", 4_000_000 + i, "program", "host"), 1,
+            Instant.now(), SessionState.RUNNING, List.of(UUID), 0, WorkerStats.NONE);
+    }
+
+    @Test
     void shouldFitAHeaderWithManyGpusAndSessions() throws Exception {
         for (int i = 2; i <= 16; i++) {
             devices.add(new Device("A GPU with a name as long as any that a driver gives it, or longer",
                 "aaaaaaaa-0000-4000-8000-0000000000" + (10 + i), 1L << 50, "0000:19:00.0", "9.0"));
         }
         for (int i = 0; i < 100; i++) {
-            sessions.add(new SessionView(i, new Guest("", "a", Carrier.SHM, "", 4_000_000 + i, "program", "host"), 1,
-                Instant.now(), SessionState.RUNNING, List.of(UUID), 0, WorkerStats.NONE));
+            sessions.add(session(i));
         }
         String status = status("exclusive", "all");
         assertTrue(status.length() <= ROOM, "length=" + status.length());
