@@ -10,8 +10,10 @@ import com.fasterxml.jackson.dataformat.yaml.YAMLMapper;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.nvml.FakeNvml;
 import io.hawser.cuda.generated.Description;
+import io.hawser.shm.wire.HandshakeProof;
 import io.hawser.shm.wire.RecordLayout;
 import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -50,7 +52,7 @@ class MetricsIT {
         new FakeNvml(folder);
         Path stateDir = folder.resolve("state");
         broker = new RealProcess(folder, "metrics", stateDir, Map.of("LD_LIBRARY_PATH", folder.toString()),
-            "-Dhawser.worker.command=" + TestBroker.workerCommand("nvidia"));
+            "-Dhawser.worker.command=" + TestBroker.workerCommand("nvidia"), "-Dhawser.vgpus.default.mode=exclusive");
         endpoints = broker.awaitEndpoints();
         TestBroker.await("the GPUs' metrics", () -> scrape().contains("hawser_gpu_power_watts{"));
         try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
@@ -156,6 +158,19 @@ class MetricsIT {
         assertEquals(0, value("hawser_vgpu_memory_bytes{vgpu=\"default\",kind=\"quota\"}"));
         assertEquals(1, value("hawser_session_start_seconds_count{carrier=\"tcp\"}"));
         assertTrue(exposition.contains("hawser_build_info{version=\""), exposition);
+    }
+
+    @Test
+    void shouldTellAnExclusiveVgpuTheFiguresOfItsGpu() throws Exception {
+        try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
+            guest.send(guest.proof(HandshakeProof.Purpose.STATUS, guest.challenge("default", Description.HASH),
+                TestGuest.secret(folder.resolve("state"))));
+            String status = new String(guest.receive().payload(), StandardCharsets.UTF_8);
+            assertTrue(status.contains("\ndriver\t580.159.03\n"), status);
+            assertTrue(status.contains("\nsensors\t0\t99\t71500\t700000\t690000\t680000\t200000\t710000\t5000000000"
+                + "\t1000\t1001\t1002\t1003\t2000\t2001\t2002\t-\t2\t-\n"), status);
+            assertTrue(status.contains("\t37\t41\t72\t"), status);
+        }
     }
 
     @Test
