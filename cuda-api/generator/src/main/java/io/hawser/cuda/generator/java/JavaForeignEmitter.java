@@ -71,7 +71,7 @@ final class JavaForeignEmitter {
             out.line("/** C: {@code %s}. */", JavaDriverEmitter.prototype(function));
             out.open("public %sint %s(%s)", library.foreignObjects() ? "" : "static ", function.symbol(),
                 function.params().stream()
-                .map(p -> javaType(ctype(p)) + " " + p.name()).collect(Collectors.joining(", ")));
+                    .map(p -> javaType(ctype(p)) + " " + p.name()).collect(Collectors.joining(", ")));
             call(out, function, "try", Param::name);
         }
         return out.close();
