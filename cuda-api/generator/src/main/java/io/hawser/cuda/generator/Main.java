@@ -28,7 +28,7 @@ public final class Main {
         path; what DIR lacks comes from there) and writes, for all libraries or one, into DIR:
           c     hws_description.h, hws_wire.h, and for each library hws_<library>_types.h, _functions.h, _opcodes.h,
                 _calls.h, _calls_<group>.c, _stubs_<group>.c, _unsupported.h, _unsupported.c, _refused.inc,
-                _procs.inc, _results.inc
+                _procs.inc, _results.inc, _call_table.inc
           java  opcodes, types, backend interface, foreign functions, manual calls, dispatchers, replies; in a
                 package 'client' encoders of requests and decoders of replies, for tests and tools
         A file that is already right keeps its time. Opcodes must be in <library>/opcodes.lock; --update-lock adds

@@ -35,6 +35,7 @@ public final class CEmitters {
             }
             files.write(prefix + "opcodes.h", tables.opcodes());
             files.write(prefix + "procs.inc", tables.procs());
+            files.write(prefix + "call_table.inc", new CCallTableEmitter(library).table());
             CCallsEmitter calls = new CCallsEmitter(library);
             files.write(prefix + "calls.h", calls.header());
             for (Group group : library.groups()) {
