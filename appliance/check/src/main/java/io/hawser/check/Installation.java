@@ -17,7 +17,8 @@ import java.util.stream.Stream;
 record Installation(Path launcher, Path libraries, Path command, Path programs) {
     static final String BENCHMARK = "hawser_benchmark";
     /** Programs that other tests start; they do not check a result by themselves. */
-    private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "static_stripped", BENCHMARK);
+    private static final List<String> HELPERS =
+        List.of("hold", "churn", "tenant", "random_calls", "static_stripped", BENCHMARK);
     /** Folder of the programs with the static CUDA runtime, inside the folder of all. */
     private static final String STATIC = "static";
 

@@ -11,7 +11,7 @@ import java.util.stream.Stream;
 final class Chain {
     static final Path ROOT = Path.of(System.getProperty("hawser.root", "../..")).toAbsolutePath().normalize();
     /** Programs that tests start for other purposes; they do not check a result by themselves. */
-    private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "static_stripped",
+    private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "random_calls", "static_stripped",
         "hawser_benchmark");
 
     /** Starts the packaged broker as a user does, on the runtime and with the caches of the build. */
