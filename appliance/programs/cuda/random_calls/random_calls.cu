@@ -3,11 +3,13 @@
 // the same: handles and addresses appear under names. `hawser-check --only errors` compares the lines of native CUDA
 // with Hawser's.
 //
-//   random_calls --seed N --calls N [--from K] [--to K] [--pick K,K-K,...] [--only GROUP] [--jobs N] [--dead]
+//   random_calls --seed N --calls N [--from K] [--to K] [--pick K,K-K,...] [--end-after K,K-K,...] [--only GROUP]
+//                [--jobs N] [--dead]
 //
 // The functions and their parameters come from tables (table.h), the arguments from kinds of parameters (values.h). The
 // run is divided into episodes of 100 calls. Each episode is a process with a context of its own, because some errors
-// end a context. After a call that crashes or hangs, another process goes on behind it with fresh objects.
+// end a context. After a call that crashes or hangs, another process goes on behind it with fresh objects. So it does
+// after the calls of --end-after: with those that crash in another run, both runs have the same objects.
 #include "run.h"
 
 #include <signal.h>
@@ -21,7 +23,8 @@ static const unsigned CALL_SECONDS = 60; // a call that takes longer hangs
 
 static uint64_t seed = 1;
 static unsigned call_count = 5000, first_call, last_call = ~0u;
-static std::string picked;
+static std::string picked, last_of_process;
+static const int ENDED_EARLY = 3; // the exit code of a process that ends after a call of --end-after
 
 // EARLY: nothing is initialised. BARE: no context. FAULT: a kernel faults. CAPTURE: a stream captures. DRIVER, RUNTIME:
 // functions of one API.
@@ -29,11 +32,9 @@ enum episode_t { EARLY, BARE, FAULT, CAPTURE, PLAIN };
 static const episode_t episode_kinds[] = {EARLY, PLAIN, FAULT, PLAIN, CAPTURE, PLAIN, BARE, PLAIN, FAULT, PLAIN};
 static const char *const episode_names[] = {"early", "bare", "fault", "capture", "plain"};
 
-static bool wanted(unsigned index) {
-    if (index < first_call || index > last_call) {
-        return false;
-    }
-    const char *at = picked.c_str();
+// Whether a list such as 3,5-8 has the number.
+static bool listed(const std::string &list, unsigned index) {
+    const char *at = list.c_str();
     while (*at != 0) {
         char *end;
         unsigned long from = strtoul(at, &end, 10), to = *end == '-' ? strtoul(end + 1, &end, 10) : from;
@@ -42,7 +43,11 @@ static bool wanted(unsigned index) {
         }
         at = *end == ',' ? end + 1 : end + strlen(end);
     }
-    return picked.empty();
+    return false;
+}
+
+static bool wanted(unsigned index) {
+    return index >= first_call && index <= last_call && (picked.empty() || listed(picked, index));
 }
 
 static void check(const char *what, int result) {
@@ -204,6 +209,10 @@ static void run_episode(unsigned first, unsigned end) {
             make_call(random, i);
         }
         settle(i);
+        if (listed(last_of_process, i)) {
+            fflush(stdout);
+            _exit(ENDED_EARLY);
+        }
     }
 }
 
@@ -250,12 +259,11 @@ static unsigned print_episode(const child_t &child) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         return 0;
     }
-    bool hang = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
-    printf("%s %d\n",
-           hang                      ? "hang"
-               : WIFSIGNALED(status) ? "crash"
-                                     : "exit",
-           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    if (WIFSIGNALED(status)) {
+        printf("%s %d\n", WTERMSIG(status) == SIGALRM ? "hang" : "crash", WTERMSIG(status));
+    } else if (WEXITSTATUS(status) != ENDED_EARLY) {
+        printf("exit %d\n", WEXITSTATUS(status));
+    }
     size_t at = text.rfind('\n', text.empty() || text.back() != '\n' ? std::string::npos : text.size() - 2);
     unsigned long last = strtoul(text.c_str() + (at == std::string::npos ? 0 : at + 1), nullptr, 10);
     return text.find('\n') == std::string::npos ? child.end : (unsigned) last + 1;
@@ -286,14 +294,16 @@ int main(int argc, char **argv) {
             last_call = (unsigned) strtoul(value, nullptr, 10);
         } else if (option == "--pick") {
             picked = value;
+        } else if (option == "--end-after") {
+            last_of_process = value;
         } else if (option == "--only") {
             only_group = value;
         } else if (option == "--jobs") {
             jobs = (unsigned) std::max(1l, strtol(value, nullptr, 10));
         } else {
             fprintf(stderr,
-                    "usage: random_calls --seed N --calls N [--from K] [--to K] [--pick K,K-K] [--only GROUP] "
-                    "[--jobs N] [--dead]\n");
+                    "usage: random_calls --seed N --calls N [--from K] [--to K] [--pick K,K-K] [--end-after K,K-K] "
+                    "[--only GROUP] [--jobs N] [--dead]\n");
             return 2;
         }
         i++;

@@ -46,7 +46,8 @@ static const char *const private_outputs[] = {"MemGetInfo",
                                               "TensorMap",
                                               "GraphMemAttribute",
                                               "MemPoolGetAttribute",
-                                              "GetErrorString"};
+                                              "GetErrorString",
+                                              "GetResourceDesc"}; // bytes behind the member in use
 
 static std::string only_group; // of calls; empty for all
 
