@@ -121,8 +121,8 @@ HWS_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESC
 
 HWS_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(pArrayDescriptor != NULL);
     HWS_TAKE_ARRAY(kept, hArray);
+    HWS_REQUIRE(pArrayDescriptor != NULL);
     const CUDA_ARRAY3D_DESCRIPTOR *full = &kept->descriptor;
     *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR) {
         .Width = full->Width, .Height = full->Height, .Format = full->Format, .NumChannels = full->NumChannels};
@@ -131,8 +131,8 @@ HWS_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescrip
 
 HWS_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(pArrayDescriptor != NULL);
     HWS_TAKE_ARRAY(kept, hArray);
+    HWS_REQUIRE(pArrayDescriptor != NULL);
     *pArrayDescriptor = kept->descriptor;
     return CUDA_SUCCESS;
 }
@@ -153,8 +153,8 @@ HWS_EXPORT CUresult cuArrayDestroy(CUarray hArray) {
 HWS_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx) {
     (void) planeIdx;
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(pPlaneArray != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_ARRAY, hArray);
+    HWS_REQUIRE(pPlaneArray != NULL);
     return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -162,7 +162,7 @@ HWS_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsign
 HWS_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
                                                  CUdevice device) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(memoryRequirements != NULL);
+    HWS_REQUIRE(memoryRequirements != NULL && array != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_ARRAY, array);
     (void) device;
     return CUDA_ERROR_INVALID_VALUE;
@@ -170,7 +170,7 @@ HWS_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS 
 
 HWS_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(sparseProperties != NULL);
+    HWS_REQUIRE(sparseProperties != NULL && array != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_ARRAY, array);
     return CUDA_ERROR_INVALID_VALUE;
 }
@@ -178,7 +178,7 @@ HWS_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *spa
 HWS_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
                                                           CUmipmappedArray mipmap, CUdevice device) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(memoryRequirements != NULL);
+    HWS_REQUIRE(memoryRequirements != NULL && mipmap != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MIPMAPPED_ARRAY, mipmap);
     (void) device;
     return CUDA_ERROR_INVALID_VALUE;
@@ -187,7 +187,7 @@ HWS_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQU
 HWS_EXPORT CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
                                                         CUmipmappedArray mipmap) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(sparseProperties != NULL);
+    HWS_REQUIRE(sparseProperties != NULL && mipmap != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MIPMAPPED_ARRAY, mipmap);
     return CUDA_ERROR_INVALID_VALUE;
 }
@@ -265,9 +265,8 @@ static CUresult make_level(CUmipmappedArray mipmap, hws_mipmap_t *kept, unsigned
 HWS_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
                                              unsigned int level) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(pLevelArray != NULL);
     TAKE_MIPMAP(kept, hMipmappedArray);
-    HWS_REQUIRE(level < kept->levels);
+    HWS_REQUIRE(pLevelArray != NULL && level < kept->levels);
     pthread_mutex_lock(&lock);
     CUresult result = kept->level[level] != 0 ? CUDA_SUCCESS : make_level(hMipmappedArray, kept, level);
     if (result == CUDA_SUCCESS) {

@@ -481,7 +481,7 @@ HWS_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphN
 
 HWS_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     HWS_ENTER_LOCAL();
-    HWS_REQUIRE(mode != NULL && (unsigned) *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+    HWS_REQUIRE(mode != NULL); /* CUDA keeps any number */
     CUstreamCaptureMode before = own_mode;
     own_mode = *mode;
     *mode = before;

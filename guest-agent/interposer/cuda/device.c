@@ -177,8 +177,9 @@ HWS_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {
 }
 
 HWS_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) {
-    ENTER_DEVICE(dev, info);
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(uuid != NULL);
+    ENTER_DEVICE(dev, info);
     memcpy(uuid->bytes, info->uuid, sizeof uuid->bytes);
     return CUDA_SUCCESS;
 }
@@ -196,8 +197,9 @@ HWS_EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CU
 }
 
 HWS_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
-    ENTER_DEVICE(dev, info);
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(bytes != NULL);
+    ENTER_DEVICE(dev, info);
     *bytes = (size_t) info->totalBytes;
     return CUDA_SUCCESS;
 }
@@ -239,9 +241,13 @@ HWS_EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev) {
     return CUDA_SUCCESS;
 }
 
+#define PCI_BUS_ID_BYTES 13 /* 0000:00:00.0 and its end; CUDA documents that the buffer must hold them */
+
 HWS_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(pciBusId != NULL);
     ENTER_DEVICE(dev, info);
-    HWS_REQUIRE(pciBusId != NULL && len > 0);
+    HWS_REQUIRE(len >= PCI_BUS_ID_BYTES);
     snprintf(pciBusId, (size_t) len, "%04x:%02x:%02x.0", (unsigned) info->pciDomain, (unsigned) info->pciBus,
              (unsigned) info->pciDevice);
     return CUDA_SUCCESS;

@@ -14,6 +14,12 @@
         return CUDA_ERROR_INVALID_HANDLE;                                                                              \
     }
 
+/* The same for queries in which a null handle or output is an invalid value. */
+#define ENTER_QUERY(function, output, kept)                                                                            \
+    HWS_ENTER_LOCAL();                                                                                                 \
+    HWS_REQUIRE((function) != NULL && (output) != NULL);                                                               \
+    ENTER_FUNCTION(function, kept)
+
 HWS_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {
     ENTER_FUNCTION(hfunc, kept);
     HWS_REQUIRE(pi != NULL && (int) attrib >= 0 && (int) attrib < CU_FUNC_ATTRIBUTE_MAX);
@@ -41,6 +47,7 @@ HWS_EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute at
 
 static CUresult set_cache_config(CUfunction function, CUfunc_cache config) {
     HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, function);
+    HWS_REQUIRE((int) config >= CU_FUNC_CACHE_PREFER_NONE && config <= CU_FUNC_CACHE_PREFER_EQUAL);
     HWS_TRY(hws_call_cuFuncSetCacheConfig(function, config));
     hws_occupancy_forget();
     return CUDA_SUCCESS;
@@ -52,22 +59,20 @@ HWS_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) 
 }
 
 HWS_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) {
-    ENTER_FUNCTION(hfunc, kept);
-    HWS_REQUIRE(hmod != NULL);
+    ENTER_QUERY(hfunc, hmod, kept);
     *hmod = kept->module;
     return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc) {
-    ENTER_FUNCTION(hfunc, kept);
-    HWS_REQUIRE(name != NULL);
+    ENTER_QUERY(hfunc, name, kept);
     *name = kept->name;
     return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize) {
-    ENTER_FUNCTION(func, kept);
-    HWS_REQUIRE(paramOffset != NULL && paramIndex < kept->param_count);
+    ENTER_QUERY(func, paramOffset, kept);
+    HWS_REQUIRE(paramIndex < kept->param_count);
     *paramOffset = kept->params[paramIndex].offset;
     if (paramSize != NULL) {
         *paramSize = kept->params[paramIndex].size;
@@ -76,8 +81,9 @@ HWS_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_
 }
 
 HWS_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) {
-    ENTER_FUNCTION(function, kept);
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(state != NULL);
+    ENTER_FUNCTION(function, kept);
     *state = kept->refusal == NULL ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
@@ -99,9 +105,10 @@ HWS_EXPORT CUresult cuFuncLoad(CUfunction function) {
 }
 
 HWS_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(pFunc != NULL);
     ENTER_FUNCTION(kernel, kept);
     (void) kept;
-    HWS_REQUIRE(pFunc != NULL);
     *pFunc = (CUfunction) kernel;
     return CUDA_SUCCESS;
 }
@@ -121,26 +128,25 @@ HWS_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, siz
     return cuFuncGetParamInfo((CUfunction) kernel, paramIndex, paramOffset, paramSize);
 }
 
+static CUresult check_kernel(CUkernel kernel, CUdevice device) {
+    HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, kernel);
+    return hws_device_get(device) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
 HWS_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
     HWS_ENTER_LOCAL();
-    if (hws_device_get(dev) == NULL) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    HWS_TRY(check_kernel(kernel, dev));
     return cuFuncGetAttribute(pi, attrib, (CUfunction) kernel);
 }
 
 HWS_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
     HWS_ENTER();
-    if (hws_device_get(dev) == NULL) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    HWS_TRY(check_kernel(kernel, dev));
     return cuFuncSetAttribute((CUfunction) kernel, attrib, val);
 }
 
 HWS_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev) {
     HWS_ENTER();
-    if (hws_device_get(dev) == NULL) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    HWS_TRY(check_kernel(kernel, dev));
     return set_cache_config((CUfunction) kernel, config);
 }

@@ -122,10 +122,18 @@ HWS_EXPORT CUresult cuMemFreeHost(void *p) {
     return result;
 }
 
+/* Whether CUDA has allocated the memory; such memory cannot be registered. */
+static bool is_allocated(const void *p) {
+    hws_range_t range;
+    uint64_t address = (uint64_t) (uintptr_t) p;
+    return hws_interval_find(HWS_SIDE_HOST, address, &range) ? range.memory != HWS_MEMORY_REGISTERED
+                                                             : hws_interval_find(HWS_SIDE_DEVICE, address, &range);
+}
+
 HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
     HWS_ENTER_CONTEXT();
     HWS_UNSAFE();
-    HWS_REQUIRE(p != NULL && bytesize != 0 && (Flags & ~KNOWN_REGISTER_FLAGS) == 0);
+    HWS_REQUIRE(p != NULL && bytesize != 0 && (Flags & ~KNOWN_REGISTER_FLAGS) == 0 && !is_allocated(p));
     if (Flags & CU_MEMHOSTREGISTER_IOMEMORY) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -139,7 +147,7 @@ HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int 
 HWS_EXPORT CUresult cuMemHostUnregister(void *p) {
     HWS_ENTER_CONTEXT();
     HWS_UNSAFE();
-    HWS_REQUIRE(p != NULL);
+    HWS_REQUIRE(p != NULL && !is_allocated(p));
     hws_range_t range;
     if (!hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range) || range.base != (uintptr_t) p
         || range.memory != HWS_MEMORY_REGISTERED || !hws_interval_remove(HWS_SIDE_HOST, range.base, &range)) {

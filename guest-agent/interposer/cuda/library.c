@@ -39,8 +39,11 @@ HWS_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) 
 
 HWS_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) {
     HWS_ENTER();
-    HWS_REQUIRE(kernels != NULL && numKernels > 0);
+    HWS_REQUIRE(kernels != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, lib);
+    if (numKernels == 0) {
+        return CUDA_SUCCESS;
+    }
     return hws_module_functions((CUmodule) lib, (CUfunction *) kernels, numKernels, NULL);
 }
 

@@ -189,6 +189,7 @@ HWS_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advis
             break;
         case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
             HWS_REQUIRE(location.type != CU_MEM_LOCATION_TYPE_DEVICE || hws_device_get(location.id) != NULL);
+            HWS_REQUIRE(is_managed(devPtr, count));
             HWS_TRY(check_location(location));
             set = true;
             bit = PREFERS_HOST;
@@ -200,6 +201,7 @@ HWS_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advis
             set = true;
             __attribute__((fallthrough));
         case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+            HWS_REQUIRE(is_managed(devPtr, count));
             HWS_TRY(check_location(location));
             bit = ACCESSED_BY_HOST;
             break;

@@ -59,8 +59,11 @@ HWS_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod) 
 
 HWS_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(functions != NULL && numFunctions > 0);
+    HWS_REQUIRE(functions != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, mod);
+    if (numFunctions == 0) {
+        return CUDA_SUCCESS;
+    }
     return hws_module_functions(mod, functions, numFunctions, NULL);
 }
 

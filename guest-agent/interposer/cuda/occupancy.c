@@ -112,6 +112,7 @@ bool hws_occupancy_is_too_large(CUfunction function, int block_size, size_t dyna
 /* Sets `kept`, or leaves the calling function when the handle is no kernel. */
 #define ENTER_FUNCTION(function, kept)                                                                                 \
     HWS_ENTER_CONTEXT();                                                                                               \
+    HWS_REQUIRE((function) != NULL);                                                                                   \
     const hws_function_t *kept = hws_function_get(function);                                                           \
     if (kept == NULL) {                                                                                                \
         return CUDA_ERROR_INVALID_HANDLE;                                                                              \
@@ -187,6 +188,7 @@ HWS_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *bloc
 
 /* Clusters depend on the grouping of a device's multiprocessors, which no attribute shows. */
 static CUresult ask_clusters(CUfunction func, const CUlaunchConfig *config, int *clusters_p, int *size_p) {
+    HWS_REQUIRE(func != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, func);
     HWS_REQUIRE(config->numAttrs <= MAX_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));
     const HwsLaunchShape dims = hws_launch_dims(config);

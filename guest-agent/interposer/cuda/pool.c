@@ -18,6 +18,7 @@
  * reserved beyond the memory in use.
  */
 typedef struct hws_pool {
+    CUdevice device;
     _Atomic int64_t used, high;
 } hws_pool_t;
 
@@ -35,14 +36,20 @@ void hws_pool_charge(uint64_t pool, int64_t bytes) {
     }
 }
 
+/* A null pool is an invalid value, not an invalid handle. */
+#define CHECK_POOL(pool)                                                                                               \
+    HWS_REQUIRE((pool) != NULL);                                                                                       \
+    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool)
+
 /* Makes a handle with its counters; 0 when memory is short. */
-static uint64_t new_pool(void) {
+static uint64_t new_pool(CUdevice device) {
     hws_pool_t *kept = calloc(1, sizeof *kept);
     uint64_t handle = kept == NULL ? 0 : hws_handle_new(HWS_KIND_MEMORY_POOL);
     if (handle == 0) {
         free(kept);
         return 0;
     }
+    kept->device = device;
     hws_handle_attach(HWS_KIND_MEMORY_POOL, handle, kept);
     return handle;
 }
@@ -53,7 +60,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* The device's default pool, requested once. Lock held. */
 static CUresult default_pool(CUdevice device, CUmemoryPool *pool_p) {
     if (default_pools[device] == NULL) {
-        uint64_t handle = new_pool();
+        uint64_t handle = new_pool(device);
         if (handle == 0) {
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -95,19 +102,14 @@ CUresult hws_pool_current(CUdevice device, CUmemoryPool *pool_p) {
 
 HWS_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
     HWS_ENTER();
-    HWS_REQUIRE(pool != NULL);
-    if (hws_device_get(dev) == NULL) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    HWS_REQUIRE(pool != NULL && hws_device_get(dev) != NULL);
     return hws_pool_current(dev, pool);
 }
 
 HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     HWS_ENTER();
-    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
-    if (hws_device_get(dev) == NULL) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    CHECK_POOL(pool);
+    HWS_REQUIRE(hws_device_get(dev) != NULL);
     HWS_TRY(hws_call_cuDeviceSetMemPool(hws_device_get(dev)->ordinal, pool));
     pthread_mutex_lock(&lock);
     current_pools[dev] = pool;
@@ -118,7 +120,7 @@ HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
 /* Checks that pools can exist at this location: only on a device. */
 static CUresult check_place(const CUmemLocation *location, CUmemAllocationType type) {
     static _Atomic bool logged;
-    HWS_REQUIRE(location != NULL);
+    HWS_REQUIRE(location != NULL && (type == CU_MEM_ALLOCATION_TYPE_PINNED || type == CU_MEM_ALLOCATION_TYPE_MANAGED));
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) {
         return hws_unsupported_use(&logged, "a memory pool of the host or of managed memory");
     }
@@ -155,7 +157,7 @@ static bool is_default(CUmemoryPool pool) {
 
 HWS_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     HWS_ENTER();
-    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
+    CHECK_POOL(pool);
     HWS_REQUIRE(!is_default(pool)); /* as CUDA: it belongs to the device */
     CUresult result = hws_call_cuMemPoolDestroy(pool);
     hws_handle_drop(HWS_KIND_MEMORY_POOL, (uint64_t) (uintptr_t) pool);
@@ -174,19 +176,25 @@ static CUresult place_of(const CUmemLocation *location, CUmemLocation *place_p) 
 
 HWS_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     HWS_ENTER();
-    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
+    CHECK_POOL(pool);
     HWS_REQUIRE(map != NULL && count != 0 && count <= HWS_MAX_DEVICES);
     CUmemAccessDesc places[HWS_MAX_DEVICES];
     for (size_t i = 0; i < count; i++) {
         places[i].flags = map[i].flags;
         HWS_TRY(place_of(&map[i].location, &places[i].location));
+        HWS_REQUIRE(map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ
+                    || map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE
+            && map[i].location.id == pool_get((uint64_t) (uintptr_t) pool)->device) {
+            return CUDA_ERROR_INVALID_DEVICE; /* as CUDA: the pool's own device keeps its access */
+        }
     }
     return hws_call_cuMemPoolSetAccess(pool, places, count);
 }
 
 HWS_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
     HWS_ENTER();
-    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, memPool);
+    CHECK_POOL(memPool);
     HWS_REQUIRE(flags != NULL && location != NULL);
     CUmemLocation place;
     HWS_TRY(place_of(location, &place));
@@ -205,7 +213,7 @@ HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
     if (hws_device_get(poolProps->location.id) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    uint64_t handle = new_pool();
+    uint64_t handle = new_pool(poolProps->location.id);
     if (handle == 0) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -252,7 +260,7 @@ static CUresult count_of(const hws_pool_t *kept, CUmemPool_attribute attr, uint6
 HWS_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     HWS_ENTER();
     HWS_REQUIRE(value != NULL && is_attribute(attr));
-    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
+    CHECK_POOL(pool);
     uint64_t wide = 0;
     CUresult result = hws_call_hwsMemPoolGetAttribute(pool, attr, &wide);
     if (result == CUDA_ERROR_NOT_SUPPORTED) {
@@ -266,7 +274,7 @@ HWS_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute
 HWS_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     HWS_ENTER();
     HWS_REQUIRE(value != NULL && is_attribute(attr));
-    HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
+    CHECK_POOL(pool);
     uint64_t wide = 0;
     memcpy(&wide, value, attribute_bytes(attr));
     bool watermark = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;

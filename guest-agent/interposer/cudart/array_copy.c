@@ -13,6 +13,10 @@ static bool hws_kind_from_array(enum cudaMemcpyKind kind) {
     return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }
 
+static bool hws_kind_between_arrays(enum cudaMemcpyKind kind) {
+    return kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+}
+
 static CUmemorytype hws_memory_type(enum cudaMemcpyKind kind) {
     return kind == cudaMemcpyDefault       ? CU_MEMORYTYPE_UNIFIED
         : kind == cudaMemcpyDeviceToDevice ? CU_MEMORYTYPE_DEVICE
@@ -28,15 +32,15 @@ static cudaError_t hws_run_2d(const CUDA_MEMCPY2D *copy, hws_copy_mode_t mode, c
 static cudaError_t hws_2d_to_array(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch,
                                    size_t width, size_t height, enum cudaMemcpyKind kind, hws_copy_mode_t mode,
                                    cudaStream_t stream) {
-    if (!hws_kind_to_array(kind)) {
-        return hws_error_record(cudaErrorInvalidMemcpyDirection);
-    }
     HWS_ENTER_CONTEXT();
     if (width == 0 || height == 0) {
         return cudaSuccess;
     }
-    if (width > spitch) {
+    if (width > spitch && height > 1) {
         return hws_error_record(cudaErrorInvalidPitchValue);
+    }
+    if (!hws_kind_to_array(kind)) {
+        return hws_error_record(cudaErrorInvalidMemcpyDirection);
     }
     if (dst == NULL) {
         return hws_error_record(cudaErrorInvalidResourceHandle);
@@ -60,15 +64,15 @@ static cudaError_t hws_2d_to_array(cudaArray_t dst, size_t wOffset, size_t hOffs
 static cudaError_t hws_2d_from_array(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset,
                                      size_t width, size_t height, enum cudaMemcpyKind kind, hws_copy_mode_t mode,
                                      cudaStream_t stream) {
-    if (!hws_kind_from_array(kind)) {
-        return hws_error_record(cudaErrorInvalidMemcpyDirection);
-    }
     HWS_ENTER_CONTEXT();
     if (width == 0 || height == 0) {
         return cudaSuccess;
     }
-    if (width > dpitch) {
+    if (width > dpitch && height > 1) {
         return hws_error_record(cudaErrorInvalidPitchValue);
+    }
+    if (!hws_kind_from_array(kind)) {
+        return hws_error_record(cudaErrorInvalidMemcpyDirection);
     }
     if (src == NULL) {
         return hws_error_record(cudaErrorInvalidResourceHandle);
@@ -92,10 +96,13 @@ static cudaError_t hws_2d_from_array(void *dst, size_t dpitch, cudaArray_const_t
 static cudaError_t hws_2d_between_arrays(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src,
                                          size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height,
                                          enum cudaMemcpyKind kind, hws_copy_mode_t mode) {
-    if (kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) {
+    HWS_ENTER_CONTEXT();
+    if (width == 0 || height == 0) {
+        return cudaSuccess;
+    }
+    if (!hws_kind_between_arrays(kind)) {
         return hws_error_record(cudaErrorInvalidMemcpyDirection);
     }
-    HWS_ENTER_CONTEXT();
     if (dst == NULL || src == NULL) {
         return hws_error_record(cudaErrorInvalidResourceHandle);
     }
@@ -205,12 +212,12 @@ static void hws_run_box(const hws_run_t *run, size_t at, size_t count, size_t *x
 static cudaError_t hws_run_to_array(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count,
                                     enum cudaMemcpyKind kind, hws_copy_mode_t mode, cudaStream_t stream) {
     hws_run_t run;
+    HWS_ENTER_CONTEXT();
+    if (count == 0 || (unsigned int) kind > cudaMemcpyDefault) {
+        return cudaSuccess; /* as NVIDIA's runtime, which copies nothing for an unknown kind */
+    }
     if (!hws_kind_to_array(kind)) {
         return hws_error_record(cudaErrorInvalidMemcpyDirection);
-    }
-    HWS_ENTER_CONTEXT();
-    if (count == 0) {
-        return cudaSuccess;
     }
     HWS_TRY(hws_run_begin(dst, wOffset, hOffset, count, &run));
     for (size_t at = 0, x, y, width, rows; at < count; at += width * rows) {
@@ -223,12 +230,12 @@ static cudaError_t hws_run_to_array(cudaArray_t dst, size_t wOffset, size_t hOff
 static cudaError_t hws_run_from_array(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count,
                                       enum cudaMemcpyKind kind, hws_copy_mode_t mode, cudaStream_t stream) {
     hws_run_t run;
+    HWS_ENTER_CONTEXT();
+    if (count == 0 || (unsigned int) kind > cudaMemcpyDefault) {
+        return cudaSuccess; /* as NVIDIA's runtime, which copies nothing for an unknown kind */
+    }
     if (!hws_kind_from_array(kind)) {
         return hws_error_record(cudaErrorInvalidMemcpyDirection);
-    }
-    HWS_ENTER_CONTEXT();
-    if (count == 0) {
-        return cudaSuccess;
     }
     HWS_TRY(hws_run_begin(src, wOffset, hOffset, count, &run));
     for (size_t at = 0, x, y, width, rows; at < count; at += width * rows) {
@@ -246,8 +253,11 @@ static cudaError_t hws_run_between_arrays(cudaArray_t dst, size_t wOffsetDst, si
     if (count == 0) {
         return cudaSuccess;
     }
-    HWS_TRY(hws_run_begin(dst, wOffsetDst, hOffsetDst, count, &to));
+    if (!hws_kind_between_arrays(kind)) {
+        return hws_error_record(cudaErrorInvalidMemcpyDirection);
+    }
     HWS_TRY(hws_run_begin(src, wOffsetSrc, hOffsetSrc, count, &from));
+    HWS_TRY(hws_run_begin(dst, wOffsetDst, hOffsetDst, count, &to));
     for (size_t at = 0, width; at < count; at += width) {
         size_t toX = (to.first + at) % to.rowBytes, fromX = (from.first + at) % from.rowBytes;
         width = count - at;

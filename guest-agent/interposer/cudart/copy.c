@@ -123,24 +123,29 @@ static cudaError_t hws_symbol_range(const void *symbol, size_t offset, size_t co
     return cudaSuccess;
 }
 
+/* NVIDIA's runtime checks the direction of an asynchronous copy first, and of a blocking copy last. */
+static cudaError_t hws_symbol_check(const void *symbol, size_t offset, size_t count, bool direction,
+                                    hws_copy_mode_t mode, void **address_p) {
+    if (direction || mode != HWS_COPY_ASYNC) {
+        HWS_TRY(hws_symbol_range(symbol, offset, count, address_p));
+    }
+    return direction ? cudaSuccess : cudaErrorInvalidMemcpyDirection;
+}
+
 static cudaError_t hws_copy_to_symbol(const void *symbol, const void *src, size_t count, size_t offset,
                                       enum cudaMemcpyKind kind, hws_copy_mode_t mode, cudaStream_t stream) {
     void *address = NULL;
-    if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) {
-        return hws_error_record(cudaErrorInvalidMemcpyDirection);
-    }
-    cudaError_t error = hws_symbol_range(symbol, offset, count, &address);
-    return error != cudaSuccess ? error : hws_copy_linear(address, src, count, kind, mode, stream);
+    bool direction = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+    HWS_TRY(hws_symbol_check(symbol, offset, count, direction, mode, &address));
+    return hws_copy_linear(address, src, count, kind, mode, stream);
 }
 
 static cudaError_t hws_copy_from_symbol(void *dst, const void *symbol, size_t count, size_t offset,
                                         enum cudaMemcpyKind kind, hws_copy_mode_t mode, cudaStream_t stream) {
     void *address = NULL;
-    if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) {
-        return hws_error_record(cudaErrorInvalidMemcpyDirection);
-    }
-    cudaError_t error = hws_symbol_range(symbol, offset, count, &address);
-    return error != cudaSuccess ? error : hws_copy_linear(dst, address, count, kind, mode, stream);
+    bool direction = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+    HWS_TRY(hws_symbol_check(symbol, offset, count, direction, mode, &address));
+    return hws_copy_linear(dst, address, count, kind, mode, stream);
 }
 
 #define HWS_TO_SYMBOL const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind

@@ -19,15 +19,15 @@ static CUmemorytype hws_box_target(enum cudaMemcpyKind kind) {
 
 static cudaError_t hws_copy_2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
                                enum cudaMemcpyKind kind, hws_copy_mode_t mode, cudaStream_t stream) {
-    if ((unsigned int) kind > cudaMemcpyDefault) {
-        return hws_error_record(cudaErrorInvalidMemcpyDirection);
-    }
     HWS_ENTER_CONTEXT();
     if (width == 0 || height == 0) {
         return cudaSuccess;
     }
     if (width > dpitch || width > spitch) {
         return hws_error_record(cudaErrorInvalidPitchValue);
+    }
+    if ((unsigned int) kind > cudaMemcpyDefault) {
+        return hws_error_record(cudaErrorInvalidMemcpyDirection);
     }
     HWS_REQUIRE(dst != NULL && src != NULL);
     CUDA_MEMCPY2D copy;

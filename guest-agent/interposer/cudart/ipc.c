@@ -32,7 +32,7 @@ HWS_API cudaError_t cudaIpcCloseMemHandle(void *devPtr) {
 }
 
 HWS_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
-    HWS_REQUIRE(handle != NULL);
+    HWS_REQUIRE(handle != NULL && event != NULL);
     HWS_ENTER_CONTEXT();
     CUipcEventHandle name;
     HWS_TRY(hws_error_from_driver(cuIpcGetEventHandle(&name, event)));

@@ -25,8 +25,10 @@ HWS_API cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *
 }
 
 HWS_API cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
-    HWS_REQUIRE(library != NULL);
     HWS_ENTER_CONTEXT();
+    if (library == NULL) {
+        return hws_error_record(cudaErrorInvalidResourceHandle);
+    }
     hws_kernel_retract(library);
     return hws_result(cuLibraryUnload(library));
 }

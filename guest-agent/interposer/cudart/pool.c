@@ -14,8 +14,8 @@ HWS_API cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hSt
 HWS_TWIN(cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t hStream), (devPtr, size, hws_stream_ptsz(hStream)))
 
 HWS_API cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) {
-    HWS_REQUIRE(ptr != NULL);
     HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(ptr != NULL && memPool != NULL);
     CUdeviceptr address = 0;
     if (size > 0) {
         HWS_TRY(hws_error_from_driver(cuMemAllocFromPoolAsync(&address, size, memPool, stream)));
@@ -68,6 +68,7 @@ HWS_API cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool) {
 
 HWS_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) {
     HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(memPool != NULL);
     return hws_result(cuMemPoolTrimTo(memPool, minBytesToKeep));
 }
 

@@ -185,7 +185,64 @@ static void shouldNameTheLibraryWhoseRuntimeFails(void) {
     HWS_CHECK(asker_start(&driver) == CUDA_ERROR_NOT_FOUND && asker_start(&driver) == CUDA_ERROR_NOT_FOUND);
 }
 
+static void shouldReturnTheDriversErrorsForNullHandles(void) {
+    start_kernel_program();
+    CUmemoryPool pool;
+    CUmodule module;
+    CUfunction got;
+    CUarray plane;
+    CUDA_ARRAY_DESCRIPTOR shape;
+    CUDA_ARRAY_MEMORY_REQUIREMENTS needs;
+    CUDA_ARRAY_SPARSE_PROPERTIES sparse;
+    const char *name;
+    int count;
+    uint64_t value = 0;
+    HWS_CHECK(cuMemPoolDestroy(NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemPoolGetAttribute(NULL, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuDeviceGetMemPool(&pool, 99) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuDeviceGetDefaultMemPool(&pool, 99) == CUDA_ERROR_INVALID_DEVICE);
+    HWS_CHECK(cuArrayGetMemoryRequirements(&needs, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuArrayGetSparseProperties(&sparse, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMipmappedArrayGetMemoryRequirements(&needs, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuArrayGetDescriptor_v2(&shape, NULL) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuArrayGetDescriptor_v2(NULL, NULL) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuArrayGetPlane(NULL, NULL, 0) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuArrayGetPlane(&plane, NULL, 0) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuFuncGetModule(&module, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuFuncGetName(&name, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuKernelGetFunction(NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuKernelGetFunction(&got, NULL) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuKernelSetCacheConfig(NULL, CU_FUNC_CACHE_PREFER_L1, 99) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuFuncSetCacheConfig(function, (CUfunc_cache) 1000) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, NULL, 32, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void shouldRefuseAccessToThePoolOfTheDevice(void) {
+    start_kernel_program();
+    CUmemoryPool pool;
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .flags = 77};
+    HWS_CHECK(cuDeviceGetDefaultMemPool(&pool, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemPoolSetAccess(pool, &access, 1) == CUDA_ERROR_INVALID_VALUE);
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    HWS_CHECK(cuMemPoolSetAccess(pool, &access, 1) == CUDA_ERROR_INVALID_DEVICE);
+}
+
+static void shouldNotRegisterMemoryThatCudaHasAllocated(void) {
+    start_kernel_program();
+    CUdeviceptr memory;
+    void *pinned;
+    HWS_CHECK(cuMemAlloc_v2(&memory, 4096) == CUDA_SUCCESS && cuMemHostAlloc(&pinned, 4096, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemHostRegister_v2((void *) (uintptr_t) memory, 64, 0) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemHostRegister_v2(pinned, 64, 0) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemHostUnregister((void *) (uintptr_t) memory) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemHostUnregister(pinned) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemHostUnregister(&memory) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+}
+
 int main(void) {
+    RUN(shouldReturnTheDriversErrorsForNullHandles, 0);
+    RUN(shouldRefuseAccessToThePoolOfTheDevice, 0);
+    RUN(shouldNotRegisterMemoryThatCudaHasAllocated, 0);
     RUN(shouldWriteAttributesOfPointersInTheDriversWidths, 0);
     RUN(shouldRefuseAttributesOfPoolsThatThereAreNot, 0);
     RUN(shouldRefuseEmptyInputsOfALink, 0);
