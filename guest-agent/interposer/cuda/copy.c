@@ -127,7 +127,23 @@ static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, u
     return (CUresult) hws_bulk_run(&copy);
 }
 
+static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    HWS_CAPTURE(stream, hws_capture_bytes(dst, CU_MEMORYTYPE_DEVICE, src, CU_MEMORYTYPE_DEVICE, bytes, stream));
+    if (bytes == 0) {
+        return CUDA_SUCCESS;
+    }
+    HWS_TRY(hws_copy_check_device(dst, bytes));
+    HWS_TRY(hws_copy_check_device(src, bytes));
+    return hws_call_cuMemcpyDtoDAsync_v2(dst, src, bytes, stream);
+}
+
+/* A host address of the device's memory is the device's, as CUDA takes it. */
 static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream, bool wait) {
+    if (hws_copy_is_device((CUdeviceptr) (uintptr_t) src)) {
+        return on_device(dst, (CUdeviceptr) (uintptr_t) src, bytes, stream);
+    }
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
     HWS_CAPTURE(stream,
@@ -152,6 +168,9 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
 }
 
 static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {
+    if (hws_copy_is_device((CUdeviceptr) (uintptr_t) dst)) {
+        return on_device((CUdeviceptr) (uintptr_t) dst, src, bytes, stream);
+    }
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
     HWS_CAPTURE(stream,
@@ -177,18 +196,6 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
         hws_quiet_end(&quiet);
     }
     return CUDA_SUCCESS;
-}
-
-static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
-    HWS_ENTER_CONTEXT();
-    HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
-    HWS_CAPTURE(stream, hws_capture_bytes(dst, CU_MEMORYTYPE_DEVICE, src, CU_MEMORYTYPE_DEVICE, bytes, stream));
-    if (bytes == 0) {
-        return CUDA_SUCCESS;
-    }
-    HWS_TRY(hws_copy_check_device(dst, bytes));
-    HWS_TRY(hws_copy_check_device(src, bytes));
-    return hws_call_cuMemcpyDtoDAsync_v2(dst, src, bytes, stream);
 }
 
 HWS_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
@@ -261,8 +268,12 @@ HWS_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, s
 static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes,
                      CUstream stream) {
     HWS_ENTER_CONTEXT();
-    HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, dst_context);
-    HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, src_context);
+    for (int i = 0; i < 2; i++) {
+        CUcontext context = i == 0 ? dst_context : src_context;
+        if (context != NULL) { /* null: the current context */
+            HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, context);
+        }
+    }
     return on_device(dst, src, bytes, stream);
 }
 

@@ -333,10 +333,21 @@ static CUresult copy_box(hws_box_t *box, CUstream stream, bool wait) {
     return box->src.device ? copy_with_host(box, stream, wait) : copy_on_host(box, stream);
 }
 
-CUresult hws_copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait) {
+/* A host address of the device's memory is the device's, as CUDA takes it. */
+static void find_device(CUmemorytype *type_p, const void *host, CUdeviceptr *device_p) {
+    if (*type_p == CU_MEMORYTYPE_HOST && hws_copy_is_device((CUdeviceptr) (uintptr_t) host)) {
+        *type_p = CU_MEMORYTYPE_DEVICE;
+        *device_p = (CUdeviceptr) (uintptr_t) host;
+    }
+}
+
+CUresult hws_copy_3d(const CUDA_MEMCPY3D *claimed, CUstream stream, bool wait) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(copy != NULL && copy->dstLOD == 0 && copy->srcLOD == 0);
+    HWS_REQUIRE(claimed != NULL && claimed->dstLOD == 0 && claimed->srcLOD == 0);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    CUDA_MEMCPY3D found = *claimed, *copy = &found;
+    find_device(&copy->dstMemoryType, copy->dstHost, &copy->dstDevice);
+    find_device(&copy->srcMemoryType, copy->srcHost, &copy->srcDevice);
     HWS_CAPTURE(stream, wait ? hws_capture_refuse(stream) : hws_capture_box(copy, stream));
     hws_box_t box = {
         .dst.place = {.pitch = copy->dstPitch,

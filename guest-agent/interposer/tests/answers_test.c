@@ -239,10 +239,37 @@ static void shouldNotRegisterMemoryThatCudaHasAllocated(void) {
     HWS_CHECK(cuMemHostUnregister(&memory) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
+/* The guest cannot read the device's memory, so it must find out that a claimed host address is the device's. */
+static void shouldTakeAClaimedHostAddressForTheMemoryThatItIs(void) {
+    start_kernel_program();
+    CUdeviceptr from, to;
+    HWS_CHECK(cuMemAlloc_v2(&from, 64) == CUDA_SUCCESS && cuMemAlloc_v2(&to, 4096) == CUDA_SUCCESS);
+    void *beyond = (void *) (uintptr_t) (from + 63); /* only the check of device memory refuses its second byte */
+    HWS_CHECK(cuMemcpyHtoD_v2(to, beyond, 2) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemcpyHtoDAsync_v2(to, beyond, 2, stream) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemcpyDtoH_v2(beyond, to, 2) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemcpyDtoHAsync_v2(beyond, to, 2, stream) == CUDA_ERROR_INVALID_VALUE);
+    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                          .srcHost = beyond,
+                          .srcPitch = 2,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = to,
+                          .dstPitch = 2,
+                          .WidthInBytes = 2,
+                          .Height = 1};
+    HWS_CHECK(cuMemcpy2D_v2(&copy) == CUDA_ERROR_INVALID_VALUE);
+    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.srcDevice = to;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = beyond;
+    HWS_CHECK(cuMemcpy2D_v2(&copy) == CUDA_ERROR_INVALID_VALUE);
+}
+
 int main(void) {
     RUN(shouldReturnTheDriversErrorsForNullHandles, 0);
     RUN(shouldRefuseAccessToThePoolOfTheDevice, 0);
     RUN(shouldNotRegisterMemoryThatCudaHasAllocated, 0);
+    RUN(shouldTakeAClaimedHostAddressForTheMemoryThatItIs, 0);
     RUN(shouldWriteAttributesOfPointersInTheDriversWidths, 0);
     RUN(shouldRefuseAttributesOfPoolsThatThereAreNot, 0);
     RUN(shouldRefuseEmptyInputsOfALink, 0);
