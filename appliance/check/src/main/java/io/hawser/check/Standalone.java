@@ -1,6 +1,9 @@
 package io.hawser.check;
 
-/** The frame of a check with a broker of its own, in a folder of its own: {@code --soak} and {@code --starts}. */
+/**
+ * The frame of a check with a broker of its own, in a folder of its own: {@code --soak}, {@code --starts} and
+ * {@code --errors}.
+ */
 final class Standalone {
     /** What such a check does. */
     @FunctionalInterface

@@ -1,0 +1,51 @@
+package io.hawser.check;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * The lines of a run of random_calls.
+ *
+ * @param calls by index.
+ */
+record Trace(NavigableMap<Integer, TracedCall> calls) {
+    /** Each episode has objects of its own (random_calls.cu, EPISODE_CALLS). */
+    static final int EPISODE_CALLS = 100;
+
+    static Trace of(Stream<String> lines) {
+        NavigableMap<Integer, TracedCall> calls = new TreeMap<>();
+        lines.map(TracedCall::parse).filter(call -> call != null).forEach(call -> calls.put(call.index(), call));
+        return new Trace(calls);
+    }
+
+    /** Reads an output of random_calls. */
+    static Trace of(Path file) {
+        try (Stream<String> lines = Files.lines(file, StandardCharsets.ISO_8859_1)) {
+            return of(lines);
+        } catch (IOException | UncheckedIOException e) {
+            throw new CheckException("the trace cannot be read: " + file, e);
+        }
+    }
+
+    /** Its lines with indices below a number. */
+    Trace first(int count) {
+        return new Trace(calls.headMap(count, false));
+    }
+
+    /** The calls that ended their process, for --end-after of another run; empty for none. */
+    String processEnds() {
+        return calls.values().stream().filter(TracedCall::endsProcess).map(call -> Integer.toString(call.index()))
+            .collect(Collectors.joining(","));
+    }
+
+    static int episode(int index) {
+        return index / EPISODE_CALLS;
+    }
+}
