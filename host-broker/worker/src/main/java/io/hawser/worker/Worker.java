@@ -6,6 +6,7 @@ import io.hawser.shm.control.BrokerMessageType;
 import io.hawser.shm.ledger.Ledger;
 import io.hawser.shm.ledger.LedgerAccount;
 import io.hawser.shm.ledger.LedgerLayout;
+import io.hawser.shm.os.DescriptorSocket;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.EventFd;
 import io.hawser.shm.os.SharedMemory;
@@ -65,6 +66,7 @@ public final class Worker {
     private volatile SharedRegion region;
     private volatile EventFd doorbell;
     private volatile TurnSeat seat;
+    private volatile DescriptorSocket descriptors; // to the broker
     private int turnPage = -1; // control thread: descriptor between the Turns and TurnBell messages
     private SharedImages images = SharedImages.NONE; // this and the next two fields: control thread only
     private SharedNames names = SharedNames.NONE;
@@ -96,6 +98,9 @@ public final class Worker {
         int ledger = Descriptors.memory("hawser-rehearsal", LedgerLayout.bytes(1));
         new Ledger(SharedMemory.mapWhileReachable(ledger, LedgerLayout.bytes(1)), 1).limit(0, NO_LIMIT, NO_LIMIT);
         worker.receive(worker.codec.encode(new BrokerMessage.Ledger(1, 0, List.of("any"), List.of())), ledger);
+        DescriptorSocket.Pair descriptors = DescriptorSocket.pair();
+        worker.receive(worker.codec.encode(BrokerMessageType.DESCRIPTORS), descriptors.sender());
+        descriptors.receiver().close();
         worker.receive(worker.codec.encode(BrokerMessageType.TURNS), TurnPage.create());
         worker.receive(worker.codec.encode(BrokerMessageType.TURN_BELL), EventFd.create().fd());
         return worker;
@@ -172,7 +177,8 @@ public final class Worker {
         session = new Session(options, backend, link, Calls.perThreadStreams(backend), this::sessionEnded);
         images = new SharedImages(assign.images(), this::send, session.completions()::add);
         session.useImages(images);
-        names = new SharedNames(this::send, session.completions()::add, link::schedule);
+        names = new SharedNames(this::send, descriptors == null ? null : this::pass, session.completions()::add,
+            link::schedule);
         session.useNames(names);
         if (seat != null) {
             session.useTurns(seat);
@@ -204,6 +210,7 @@ public final class Worker {
         } finally {
             link.shutdown(limitMs);
             seat.close();
+            descriptors.close();
             if (region != null) {
                 region.close();
             }
@@ -350,6 +357,16 @@ public final class Worker {
         }
     }
 
+    /** Passes a descriptor to the broker, which receives it with the next message that announces one. */
+    private void pass(int descriptor) {
+        try {
+            descriptors.send(descriptor);
+        } catch (IOException e) {
+            LOG.log(Level.DEBUG, "the broker has gone: {0}", e.getMessage());
+            endSession("the broker has gone", false);
+        }
+    }
+
     private boolean tearDown() {
         boolean clean = !end.get().error();
         Session ended = session;
@@ -387,6 +404,9 @@ public final class Worker {
         }
         if (seat != null) {
             seat.close();
+        }
+        if (descriptors != null) {
+            descriptors.close();
         }
         return clean;
     }
@@ -455,6 +475,15 @@ public final class Worker {
         }
 
         @Override
+        public void handle(BrokerMessage.DescriptorSocket socket, int descriptor) throws IOException {
+            if (session != null || descriptors != null || descriptor < 0) {
+                throw new IOException("a socket for descriptors must come once, before its session: descriptor="
+                    + descriptor);
+            }
+            descriptors = DescriptorSocket.of(descriptor);
+        }
+
+        @Override
         public void handle(BrokerMessage.Watching watching, int descriptor) {
             LOG.log(Level.DEBUG, "the broker watches the jail already");
         }
@@ -495,7 +524,7 @@ public final class Worker {
 
         @Override
         public void handle(BrokerMessage.Found found, int descriptor) throws IOException {
-            names.found(found.name(), found.handle(), found.bytes());
+            names.found(found, descriptor);
         }
 
         @Override

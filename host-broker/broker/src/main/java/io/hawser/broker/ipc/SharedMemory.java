@@ -1,6 +1,9 @@
 package io.hawser.broker.ipc;
 
+import com.sun.management.UnixOperatingSystemMXBean;
 import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.shm.os.Descriptors;
+import java.lang.management.ManagementFactory;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -8,7 +11,12 @@ import java.util.Optional;
 
 /**
  * Device memory that sessions of a vGPU share with each other under random names. Knowing a name is the permission to
- * open it. The value is a driver's handle from the sharing worker; the broker passes it on unread. Event loop only.
+ * open it. The value comes from the sharing worker, and the broker passes it on unread: a driver's handle, or a
+ * descriptor of the memory. Workers are assumed captured, so a descriptor can be of any file. The broker never reads,
+ * maps or waits for it. Event loop only.
+ *
+ * <p>A descriptor keeps its memory allocated. The broker closes it when the owner has given up the name, since nobody
+ * can find the memory then. Importers have descriptors of their own.
  *
  * <p>The driver keeps the memory until its owner and all importers have closed it. The owner's worker is charged until
  * it frees the memory; afterwards the broker charges its own slot of the vGPU's ledger:
@@ -36,15 +44,30 @@ public final class SharedMemory {
         void release(String vgpu, WorkerMessage.Share share);
     }
 
+    /** The descriptor of an entry that has none. */
+    public static final int NO_DESCRIPTOR = -1;
+    /** Descriptors for one vGPU; stops one tenant from using up the broker's. */
+    private static final int MAX_VGPU_DESCRIPTORS = 4096;
+
+    /**
+     * What a session has found.
+     *
+     * @param share the owner's message.
+     * @param descriptor belongs to this table, and is open until its next change; {@link #NO_DESCRIPTOR} for none.
+     */
+    public record Found(WorkerMessage.Share share, int descriptor) {}
+
     private static final class Entry {
         private final long session;
         private final WorkerMessage.Share share;
+        private final int descriptor; // closed when the entry has no owner any more
         private final Map<Long, Integer> importers = new HashMap<>(); // imports, by session
         private boolean isOrphan; // the owner has freed the memory
 
-        Entry(long session, WorkerMessage.Share share) {
+        Entry(long session, WorkerMessage.Share share, int descriptor) {
             this.session = session;
             this.share = share;
+            this.descriptor = descriptor;
         }
     }
 
@@ -52,25 +75,55 @@ public final class SharedMemory {
     private final Map<String, Map<String, Entry>> byVgpu = new HashMap<>();
     private final Map<Long, Integer> counts = new HashMap<>(); // number of names by session
     private final Map<Long, Integer> imports = new HashMap<>(); // number of imports by session
+    private final Map<String, Integer> descriptors = new HashMap<>(); // number of descriptors by vGPU
+    private final int maxDescriptors;
+    private int descriptorCount;
 
-    /** Makes an empty table. */
-    public SharedMemory(Charges charges) {
+    /**
+     * Makes an empty table.
+     *
+     * @param maxDescriptors limit of descriptors of all vGPUs; a vGPU gets at most a quarter of them.
+     */
+    public SharedMemory(Charges charges, int maxDescriptors) {
         this.charges = charges;
+        this.maxDescriptors = maxDescriptors;
+    }
+
+    /** A quarter of the descriptors that this process may open; connections and workers need the others. */
+    public static int affordableDescriptors() {
+        long max = ManagementFactory.getOperatingSystemMXBean() instanceof UnixOperatingSystemMXBean system
+            ? system.getMaxFileDescriptorCount() : 0;
+        return (int) Math.min(Integer.MAX_VALUE, max / 4);
     }
 
     /**
      * Stores a name until its session withdraws it or ends.
      *
-     * @return false when the vGPU already has the name, or the session has too many.
+     * @param descriptor the memory's, this table's from now on; {@link #NO_DESCRIPTOR} for none.
+     * @return false when the vGPU already has the name, or a limit of names or descriptors is reached. The descriptor
+     *     is then closed.
      */
-    public boolean share(long session, String vgpu, WorkerMessage.Share share) {
+    public boolean share(long session, String vgpu, WorkerMessage.Share share, int descriptor) {
         Map<String, Entry> names = byVgpu.computeIfAbsent(vgpu, name -> new HashMap<>());
         int count = counts.getOrDefault(session, 0);
-        if (count >= MAX_NAMES || names.putIfAbsent(share.name(), new Entry(session, share)) != null) {
+        if (count >= MAX_NAMES || descriptor >= 0 && !hasRoom(vgpu)
+            || names.putIfAbsent(share.name(), new Entry(session, share, descriptor)) != null) {
+            if (descriptor >= 0) {
+                Descriptors.close(descriptor);
+            }
             return false;
         }
         counts.put(session, count + 1);
+        if (descriptor >= 0) {
+            descriptors.merge(vgpu, 1, Integer::sum);
+            descriptorCount++;
+        }
         return true;
+    }
+
+    private boolean hasRoom(String vgpu) {
+        return descriptorCount < maxDescriptors
+            && descriptors.getOrDefault(vgpu, 0) < Math.min(MAX_VGPU_DESCRIPTORS, maxDescriptors / 4);
     }
 
     /** Removes a name if it belongs to this session. */
@@ -84,6 +137,11 @@ public final class SharedMemory {
     }
 
     private void disown(String vgpu, Map<String, Entry> names, Entry entry) {
+        if (entry.descriptor >= 0) {
+            Descriptors.close(entry.descriptor);
+            descriptors.computeIfPresent(vgpu, (key, count) -> count == 1 ? null : count - 1);
+            descriptorCount--;
+        }
         if (entry.importers.isEmpty()) {
             names.remove(entry.share.name());
         } else {
@@ -98,7 +156,7 @@ public final class SharedMemory {
      *
      * @return empty if no session shares the name, or if the session has too many imports.
      */
-    public Optional<WorkerMessage.Share> find(long session, String vgpu, String name) {
+    public Optional<Found> find(long session, String vgpu, String name) {
         Entry entry = byVgpu.getOrDefault(vgpu, Map.of()).get(name);
         if (entry == null || entry.isOrphan) {
             return Optional.empty();
@@ -111,7 +169,7 @@ public final class SharedMemory {
             imports.put(session, count + 1);
             entry.importers.merge(session, 1, Integer::sum);
         }
-        return Optional.of(entry.share);
+        return Optional.of(new Found(entry.share, entry.descriptor));
     }
 
     /** Ends one import of a session. Has no effect if the session has none under this name. */
@@ -148,6 +206,11 @@ public final class SharedMemory {
                 disown(vgpu, names, entry);
             }
         }
+    }
+
+    /** Number of descriptors that the table has open. */
+    int descriptors() {
+        return descriptorCount;
     }
 
     /** Number of names of all vGPUs, including those of freed memory that importers have open. */

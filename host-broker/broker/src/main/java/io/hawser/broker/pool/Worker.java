@@ -10,6 +10,8 @@ import io.hawser.broker.posix.ExitStatus;
 import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.PosixException;
 import io.hawser.shm.control.BrokerMessageType;
+import io.hawser.shm.os.DescriptorSocket;
+import io.hawser.shm.os.Descriptors;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelHandlerContext;
@@ -58,6 +60,7 @@ public final class Worker implements ImagePeer {
     private ChildProcess child;
     private EpollDomainSocketChannel control;
     private EpollDomainSocketChannel log;
+    private DescriptorSocket descriptors; // null before the session
     private final WorkerLog output;
     private ScheduledFuture<?> deadline;
     private String cause;
@@ -179,6 +182,7 @@ public final class Worker implements ImagePeer {
      * @throws PosixException when the send fails; the worker is then unusable.
      */
     public void assign(Assignment assignment, int descriptor) throws PosixException {
+        giveDescriptorSocket();
         LedgerSlot slot = assignment.slot();
         ObjectNode ledger = message(BrokerMessageType.LEDGER).put("slots", slot.slots())
             .put("slot", slot.number());
@@ -190,6 +194,48 @@ public final class Worker implements ImagePeer {
         regionBytes = assignment.place() == null ? 0 : assignment.place().regionBytes();
         setMemoryQuota(assignment.memoryBytes(), slot.gpus().size());
         sendWithDescriptor(message, descriptor);
+    }
+
+    /** Netty drops descriptors that come on the control socket, so the worker passes them on a socket of their own. */
+    private void giveDescriptorSocket() throws PosixException {
+        DescriptorSocket.Pair pair;
+        try {
+            pair = DescriptorSocket.pair();
+        } catch (IOException e) {
+            throw new PosixException("socketpair", e.getMessage());
+        }
+        closeDescriptorSocket();
+        descriptors = pair.receiver();
+        try {
+            sendWithDescriptor(message(BrokerMessageType.DESCRIPTORS), pair.sender());
+        } finally {
+            Descriptors.close(pair.sender());
+        }
+    }
+
+    private void closeDescriptorSocket() {
+        if (descriptors != null) {
+            descriptors.close();
+            descriptors = null;
+        }
+    }
+
+    /**
+     * Receives the descriptor that the worker has passed before its message. It can be of any kind of file: the broker
+     * only keeps it, passes it on and closes it.
+     *
+     * @return the descriptor, which the caller closes; -1 when there is none, which ends the worker.
+     */
+    public int receiveDescriptor() {
+        try {
+            if (descriptors != null) {
+                return descriptors.receive();
+            }
+        } catch (IOException e) {
+            LOG.debugf("worker %d: %s", id, e.getMessage());
+        }
+        malformed("a worker must pass a descriptor before its message");
+        return -1;
     }
 
     /**
@@ -227,10 +273,23 @@ public final class Worker implements ImagePeer {
         send(message(BrokerMessageType.UNSHARED).put("name", name));
     }
 
-    /** Answers a find message with the memory that another worker has shared. */
-    public void sendFound(WorkerMessage.Share shared) {
-        send(message(BrokerMessageType.FOUND).put("name", shared.name()).put("handle", shared.handle())
-            .put("bytes", shared.bytes()));
+    /**
+     * Answers a find message with the memory that another worker has shared.
+     *
+     * @param descriptor the memory's descriptor, still the caller's afterwards; -1 for none.
+     */
+    public void sendFound(WorkerMessage.Share shared, int descriptor) {
+        ObjectNode found = message(BrokerMessageType.FOUND).put("name", shared.name()).put("handle", shared.handle())
+            .put("bytes", shared.bytes()).put("column", shared.column());
+        if (descriptor < 0) {
+            send(found);
+        } else if (isUsable()) {
+            try {
+                sendWithDescriptor(found, descriptor);
+            } catch (PosixException e) { // has ended the worker, and with it the session's imports
+                LOG.warnf("worker %d did not get a descriptor: %s", id, e.getMessage());
+            }
+        }
     }
 
     /** Answers a find message for a name under which no memory is shared. */
@@ -311,6 +370,7 @@ public final class Worker implements ImagePeer {
         bothClosed.add((Future<?>) log.closeFuture());
         bothClosed.finish(loop.<Void>newPromise().addListener(closed -> {
             gone = true;
+            closeDescriptorSocket();
             String memory = confinement.leave(id);
             cause = cause == null && !memory.isEmpty() ? memory : cause;
             if (deadline != null) {

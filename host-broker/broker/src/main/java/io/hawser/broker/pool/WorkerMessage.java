@@ -27,6 +27,8 @@ public sealed interface WorkerMessage {
     long MAX_IMAGE_BYTES = 1L << 30;
     /** Characters of a name or reason. The broker cuts longer texts, since a worker's reason may quote its guest. */
     int MAX_TEXT_CHARACTERS = 512;
+    /** Digits of a handle; with the number of names it bounds the memory that one session makes the broker hold. */
+    int MAX_HANDLE_CHARACTERS = 4096;
 
     /** The worker has opened its GPU and waits for a session. */
     record Ready(long pid, String backend, String jail, List<Device> devices) implements WorkerMessage {}
@@ -67,12 +69,15 @@ public sealed interface WorkerMessage {
     /**
      * The guest shares memory, or an event.
      *
-     * @param handle 128 lower-case hexadecimal digits.
+     * @param handle at most {@link #MAX_HANDLE_CHARACTERS} lower-case hexadecimal digits for the importing worker. The
+     *     broker passes them on unread.
      * @param bytes length of the memory; 0 for an event.
      * @param column of its GPU in the vGPU's ledger, below {@link LedgerLayout#MAX_COLUMNS}; 0 for an event.
      * @param chargedBytes bytes that the worker has claimed for it; 0 for an event.
+     * @param passed whether the worker has passed a descriptor for it on its socket for descriptors.
      */
-    record Share(String name, String handle, long bytes, int column, long chargedBytes) implements OfMemory {
+    record Share(String name, String handle, long bytes, int column, long chargedBytes, boolean passed)
+        implements OfMemory {
         /** Whether this is memory, not an event. */
         public boolean isMemory() {
             return bytes > 0;
@@ -116,7 +121,7 @@ public sealed interface WorkerMessage {
         private static final int MAX_DESCRIPTOR = 65535;
         private static final Pattern DIGEST = Pattern.compile("[0-9a-f]{64}");
         private static final Pattern NAME = Pattern.compile("[0-9a-f]{32}");
-        private static final Pattern HANDLE = Pattern.compile("[0-9a-f]{128}");
+        private static final Pattern HANDLE = Pattern.compile("(?:[0-9a-f]{2}){1," + MAX_HANDLE_CHARACTERS / 2 + "}");
 
         private Parser() {
         }
@@ -195,8 +200,12 @@ public sealed interface WorkerMessage {
                 throw new MalformedException("a ledger's column must be below " + LedgerLayout.MAX_COLUMNS + ": column="
                     + column);
             }
+            if (!message.path("passed").isBoolean()) {
+                throw new MalformedException("a field must be true or false: field=passed");
+            }
             return new Share(digits(message, "name", NAME), digits(message, "handle", HANDLE),
-                number(message, "bytes"), (int) column, number(message, "chargedBytes"));
+                number(message, "bytes"), (int) column, number(message, "chargedBytes"),
+                message.path("passed").booleanValue());
         }
 
         private static String digest(JsonNode message) throws MalformedException {
@@ -204,7 +213,7 @@ public sealed interface WorkerMessage {
         }
 
         private static String digits(JsonNode message, String field, Pattern pattern) throws MalformedException {
-            String digits = text(message, field);
+            String digits = message.path(field).isTextual() ? message.path(field).textValue() : "?";
             if (!pattern.matcher(digits).matches()) {
                 throw new MalformedException("a field must be hexadecimal digits: field=" + field + " pattern="
                     + pattern);

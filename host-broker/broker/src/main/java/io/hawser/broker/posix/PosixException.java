@@ -6,7 +6,13 @@ import java.io.IOException;
 public final class PosixException extends IOException {
     private static final long serialVersionUID = 1L;
 
-    PosixException(String call, String error) {
+    /**
+     * Describes a failure.
+     *
+     * @param call name of the system call.
+     * @param error its error, for people.
+     */
+    public PosixException(String call, String error) {
         super(call + ": " + error);
     }
 }

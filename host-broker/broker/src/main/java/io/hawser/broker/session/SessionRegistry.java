@@ -96,7 +96,7 @@ public final class SessionRegistry {
         this.images = images;
         this.ledgers = ledgers;
         this.turns = turns;
-        memory = new SharedMemory(ledgers);
+        memory = new SharedMemory(ledgers, SharedMemory.affordableDescriptors());
         cpu = new CpuShares<>(vgpus::computeShare, Worker::setCpuWeight);
         vgpus.addListener(this::apply);
     }
@@ -273,15 +273,20 @@ public final class SessionRegistry {
     private void handleMemory(Worker worker, Session session, WorkerMessage.OfMemory message) {
         String vgpu = session.view().guest().vgpu();
         switch (message) {
-            case WorkerMessage.Share share ->
-                worker.sendShared(share.name(), memory.share(session.id(), vgpu, share));
+            case WorkerMessage.Share share -> {
+                int descriptor = share.passed() ? worker.receiveDescriptor() : SharedMemory.NO_DESCRIPTOR;
+                if (!share.passed() || descriptor >= 0) {
+                    worker.sendShared(share.name(), memory.share(session.id(), vgpu, share, descriptor));
+                }
+            }
             case WorkerMessage.Unshare unshare -> {
                 memory.unshare(session.id(), vgpu, unshare.name());
                 worker.sendUnshared(unshare.name());
             }
             case WorkerMessage.Release release -> memory.release(session.id(), vgpu, release.name());
             case WorkerMessage.Find find -> memory.find(session.id(), vgpu, find.name())
-                .ifPresentOrElse(worker::sendFound, () -> worker.sendNotFound(find.name()));
+                .ifPresentOrElse(found -> worker.sendFound(found.share(), found.descriptor()),
+                    () -> worker.sendNotFound(find.name()));
         }
     }
 

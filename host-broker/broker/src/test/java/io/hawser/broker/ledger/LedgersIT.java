@@ -1,6 +1,7 @@
 package io.hawser.broker.ledger;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
@@ -65,7 +66,8 @@ class LedgersIT {
 
     @Test
     void shouldCountMemoryOfASessionThatHasEndedWhileAnotherHasIt() throws Exception {
-        String memory = ",\"handle\":\"" + "ab".repeat(64) + "\",\"bytes\":200,\"column\":0,\"chargedBytes\":250";
+        String memory =
+            ",\"handle\":\"" + "ab".repeat(64) + "\",\"bytes\":200,\"column\":0,\"chargedBytes\":250,\"passed\":false";
         Map<String, String> settings = Map.of("hawser.vgpus.default.memory-bytes", "2000");
         try (TestBroker broker = TestBroker.start(stateDir, "normal", settings);
             TestGuest importer = new TestGuest(broker.broker())) {
@@ -94,6 +96,30 @@ class LedgersIT {
             importer.send("die".getBytes(StandardCharsets.US_ASCII));
             TestBroker.await("the end of the importer's session", () -> broker.broker().sessions().list().isEmpty());
             assertTrue(ledgers.isClear());
+        }
+    }
+
+    @Test
+    void shouldPassOnDescriptorsAndEndAWorkerThatPassesNone() throws Exception {
+        String memory = ",\"handle\":\"00\",\"bytes\":200,\"column\":0,\"chargedBytes\":250,\"passed\":true";
+        Map<String, String> settings = Map.of("hawser.vgpus.default.memory-bytes", "2000");
+        try (TestBroker broker = TestBroker.start(stateDir, "normal", settings);
+            TestGuest importer = new TestGuest(broker.broker()); TestGuest owner = new TestGuest(broker.broker())) {
+            for (TestGuest guest : List.of(importer, owner)) {
+                guest.handshake("default", TestGuest.secret(stateDir));
+                guest.receive();
+            }
+            assertTrue(ask(owner, "pass " + named("share", 1, memory)).contains("\"kept\":true"));
+            assertFalse(ask(owner, "pass " + named("share", 1, memory)).contains("\"kept\":true"), "the same name");
+            assertTrue(ask(importer, named("find", 1, "")).endsWith("+"), "the importer must get a descriptor");
+            assertTrue(ask(importer, named("find", 2, "")).contains("notfound"));
+            owner.send(named("share", 3, memory).getBytes(StandardCharsets.US_ASCII));
+            TestBroker.await("the end of the worker that passes nothing",
+                () -> broker.broker().sessions().list().size() == 1);
+            assertEquals(650, broker.broker().ledgers().usedBytes("default"), "the importer must pay for the memory");
+            importer.send("die".getBytes(StandardCharsets.US_ASCII));
+            TestBroker.await("the end of the importer's session", () -> broker.broker().sessions().list().isEmpty());
+            assertTrue(broker.broker().ledgers().isClear());
         }
     }
 }

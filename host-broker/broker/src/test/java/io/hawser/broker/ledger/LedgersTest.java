@@ -72,7 +72,7 @@ class LedgersTest {
 
     @Test
     void shouldCountMemoryWhoseOwnerHasGivenItUp() throws IOException {
-        WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, 500);
+        WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, 500, false);
         LedgerSlot slot = ledgers.take("one");
         LedgerAccount importer = account(slot);
         ledgers.keep("one", share);
@@ -91,11 +91,12 @@ class LedgersTest {
     @Test
     void shouldBoundWhatHostileWorkersName() throws IOException {
         ledgers.take("one");
-        WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, Long.MAX_VALUE);
+        WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, Long.MAX_VALUE, false);
         ledgers.keep("one", share);
         ledgers.keep("one", share);
         assertEquals(2L << 40, ledgers.usedBytes("one"));
-        ledgers.keep("one", new WorkerMessage.Share("n", "h", 1, LedgerLayout.MAX_COLUMNS - 1, 5)); // without a GPU
+        ledgers.keep("one",
+            new WorkerMessage.Share("n", "h", 1, LedgerLayout.MAX_COLUMNS - 1, 5, false)); // without a GPU
         ledgers.keep("two", share); // without a session
         ledgers.release("one", share);
         ledgers.release("one", share);

@@ -3,6 +3,7 @@ package io.hawser.broker.pool;
 import io.hawser.shm.ledger.Ledger;
 import io.hawser.shm.ledger.LedgerAccount;
 import io.hawser.shm.ledger.LedgerLayout;
+import io.hawser.shm.os.DescriptorSocket;
 import io.hawser.shm.os.SharedMemory;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -28,6 +29,8 @@ public final class FakeWorker {
     private static final String STATS = "{\"type\":\"stats\",\"calls\":%d,\"replies\":2,\"roundTrips\":3,"
         + "\"bytesIn\":%d,\"bytesOut\":5,\"refusedRecords\":1,\"kernels\":6,"
         + "\"gpuTimeMs\":7,\"waitedMs\":8}";
+
+    private static DescriptorSocket descriptors; // set before the session
 
     private FakeWorker() {
     }
@@ -110,6 +113,8 @@ public final class FakeWorker {
         while (assign != null && !assign.contains("\"type\":\"assign\"") && !assign.contains("\"type\":\"end\"")) {
             if (assign.contains("\"type\":\"doorbell\"")) {
                 doorbell = descriptor[0];
+            } else if (assign.contains("\"type\":\"descriptors\"")) {
+                descriptors = DescriptorSocket.of(descriptor[0]);
             } else if (assign.contains("\"type\":\"ledger\"")) {
                 hold(assign, descriptor[0]);
             } // else the page of turns or its bell, which this worker ignores
@@ -161,12 +166,17 @@ public final class FakeWorker {
         }
     }
 
-    /** Passes the broker's answers about names to the guest, a line each, until the broker ends the session. */
+    /**
+     * Passes the broker's answers about names to the guest, a line each, until the broker ends the session. The line of
+     * an answer with a descriptor ends with a plus sign.
+     */
     private static void awaitEnd(String mode, int guest) {
-        String message = receive(new int[1]);
+        int[] descriptor = {-1};
+        String message = receive(descriptor);
         while (message != null && message.contains("\"name\":")) {
-            writeAll(guest, (message + "\n").getBytes(StandardCharsets.UTF_8));
-            message = receive(new int[1]);
+            writeAll(guest, (message + (descriptor[0] < 0 ? "\n" : "+\n")).getBytes(StandardCharsets.UTF_8));
+            descriptor[0] = -1;
+            message = receive(descriptor);
         }
         if (message == null || !mode.equals("stubborn")) {
             if (message != null) {
@@ -189,6 +199,10 @@ public final class FakeWorker {
                 if (text.startsWith("die")) {
                     Runtime.getRuntime().halt(9);
                 }
+                if (text.startsWith("pass ")) { // descriptor 0 to the broker, and then the message behind this word
+                    passInput();
+                    text = text.substring("pass ".length());
+                }
                 if (text.startsWith("fault")) {
                     send("{\"type\":\"lost\",\"result\":700}");
                 }
@@ -202,6 +216,15 @@ public final class FakeWorker {
             } else {
                 java.util.concurrent.locks.LockSupport.parkNanos(1_000_000);
             }
+        }
+    }
+
+    private static void passInput() {
+        try {
+            descriptors.send(0);
+        } catch (IOException e) {
+            System.err.println("the broker takes no descriptor: " + e.getMessage());
+            System.exit(8);
         }
     }
 

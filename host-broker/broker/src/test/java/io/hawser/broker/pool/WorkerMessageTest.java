@@ -3,6 +3,7 @@ package io.hawser.broker.pool;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.WorkerStats;
@@ -40,7 +41,7 @@ class WorkerMessageTest {
         String fields = READY.substring(READY.indexOf(',')).replace("}]}", "}],\"calls\":1,\"replies\":2,"
             + "\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,\"refusedRecords\":6,\"kernels\":8,\"gpuTimeMs\":9,"
             + "\"waitedMs\":10,\"listener\":1,\"result\":1,\"reason\":\"r\",\"error\":false,\"bytes\":5,\"column\":0,"
-            + "\"chargedBytes\":5,\"sha256\":\"" + "ab".repeat(32) + "\",\"name\":\"" + "ab".repeat(16)
+            + "\"chargedBytes\":5,\"passed\":false,\"sha256\":\"" + "ab".repeat(32) + "\",\"name\":\"" + "ab".repeat(16)
             + "\",\"handle\":\"" + "ab".repeat(64) + "\"}");
         Set<Class<?>> read = new HashSet<>();
         for (WorkerMessageType type : WorkerMessageType.values()) {
@@ -90,9 +91,12 @@ class WorkerMessageTest {
         String name = "0123456789abcdef".repeat(2);
         String handle = "fedcba9876543210".repeat(8);
         String named = "\"name\":\"" + name + "\"}";
-        String share = "{\"type\":\"share\",\"bytes\":5,\"column\":63,\"chargedBytes\":8,\"handle\":\"" + handle
-            + "\"," + named;
-        assertEquals(new WorkerMessage.Share(name, handle, 5, 63, 8), parse(share));
+        String share = "{\"type\":\"share\",\"bytes\":5,\"column\":63,\"chargedBytes\":8,\"passed\":false,"
+            + "\"handle\":\"" + handle + "\"," + named;
+        assertEquals(new WorkerMessage.Share(name, handle, 5, 63, 8, false), parse(share));
+        assertTrue(((WorkerMessage.Share) parse(share.replace("false", "true"))).passed());
+        String longest = "ab".repeat(WorkerMessage.MAX_HANDLE_CHARACTERS / 2);
+        assertEquals(longest, ((WorkerMessage.Share) parse(share.replace(handle, longest))).handle());
         assertFalse(((WorkerMessage.Share) parse(share.replace(":5,", ":0,"))).isMemory(),
             "an event must have no memory");
         assertEquals(new WorkerMessage.Release(name), parse("{\"type\":\"release\"," + named));
@@ -100,7 +104,9 @@ class WorkerMessageTest {
         assertEquals(new WorkerMessage.Find(name), parse("{\"type\":\"find\"," + named));
         for (String json : List.of(share.replace(":5,", ":-5,"), share.replace(":63,", ":64,"),
             share.replace(":63,", ":-1,"), share.replace(":8,", ":-8,"), "{\"type\":\"release\"}",
-            share.replace(handle, handle + "00"), share.replace(handle, ""), share.replace(name, name + name),
+            share.replace(handle, handle + "0"), share.replace(handle, longest + "00"),
+            share.replace("false", "0"), share.replace("\"passed\":false,", ""), share.replace(handle, ""),
+            share.replace(name, name + name),
             share.replace(name, name.toUpperCase(Locale.ROOT)), "{\"type\":\"find\"}",
             "{\"type\":\"find\",\"name\":\"\"}", "{\"type\":\"unshare\",\"name\":7}")) {
             assertThrows(WorkerMessage.MalformedException.class, () -> parse(json), json);

@@ -108,15 +108,16 @@ final class IpcCalls implements IpcManualCalls<Call> {
             return;
         }
         call.deferWithoutRecord();
-        session.names().share(entry.name(), new SharedNames.Memory(entry.handle, bytes), charge, isKept -> {
-            entry.isKept = isKept;
-            if (isKept) {
-                answer(call, entry);
-            } else {
-                names.remove(key, entry);
-                call.finish(CudaResult.OUT_OF_MEMORY);
-            }
-        });
+        session.names().share(entry.name(), new SharedNames.Memory(entry.handle, bytes,
+            charge == null ? 0 : charge.column(), SharedNames.NO_DESCRIPTOR), charge, isKept -> {
+                entry.isKept = isKept;
+                if (isKept) {
+                    answer(call, entry);
+                } else {
+                    names.remove(key, entry);
+                    call.finish(CudaResult.OUT_OF_MEMORY);
+                }
+            });
     }
 
     private static void answer(Call call, SharedObject entry) {

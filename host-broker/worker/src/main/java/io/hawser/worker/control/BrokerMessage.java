@@ -22,6 +22,7 @@ public sealed interface BrokerMessage {
         void handle(Turns message, int descriptor) throws IOException;
         void handle(TurnBell message, int descriptor) throws IOException;
         void handle(Doorbell message, int descriptor) throws IOException;
+        void handle(DescriptorSocket message, int descriptor) throws IOException;
         void handle(Watching message, int descriptor) throws IOException;
         void handle(Store message, int descriptor) throws IOException;
         void handle(Image message, int descriptor) throws IOException;
@@ -115,13 +116,15 @@ public sealed interface BrokerMessage {
     }
 
     /**
-     * Memory that another session of the vGPU has shared, as that session's worker described it.
+     * Memory that another session of the vGPU has shared, as that session's worker described it. The message carries
+     * the memory's descriptor, if that worker has passed one.
      *
      * @param name the name that this worker searched for.
-     * @param handle the driver's handle, in hexadecimal.
+     * @param handle the handle of {@link WorkerMessage.Share}, in hexadecimal.
      * @param bytes its length.
+     * @param column of its GPU in the vGPU's ledger.
      */
-    record Found(String name, String handle, long bytes) implements BrokerMessage {
+    record Found(String name, String handle, long bytes, int column) implements BrokerMessage {
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);
@@ -165,6 +168,14 @@ public sealed interface BrokerMessage {
 
     /** Carries the eventfd by which the worker wakes the broker to read the page of turns. */
     record TurnBell() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /** Carries the socket on which the worker passes descriptors to the broker; see {@link WorkerMessage.Share}. */
+    record DescriptorSocket() implements BrokerMessage {
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);

@@ -54,10 +54,11 @@ public final class ControlCodec {
             case SHARED -> new BrokerMessage.Shared(node.path("name").asText(""), node.path("kept").asBoolean());
             case UNSHARED -> new BrokerMessage.Unshared(node.path("name").asText(""));
             case FOUND -> new BrokerMessage.Found(node.path("name").asText(""), node.path("handle").asText(""),
-                number(node, "bytes"));
+                number(node, "bytes"), small(node, "column"));
             case NOT_FOUND -> new BrokerMessage.NotFound(node.path("name").asText(""));
             case TURNS -> new BrokerMessage.Turns();
             case TURN_BELL -> new BrokerMessage.TurnBell();
+            case DESCRIPTORS -> new BrokerMessage.DescriptorSocket();
             case WATCHING -> new BrokerMessage.Watching();
             case DOORBELL -> new BrokerMessage.Doorbell();
             case END -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));

@@ -125,12 +125,14 @@ public sealed interface WorkerMessage {
      * BrokerMessage.Shared}.
      *
      * @param name random, 32 lower-case hexadecimal digits.
-     * @param handle the driver's handle, 128 lower-case hexadecimal digits.
+     * @param handle lower-case hexadecimal digits for the importing worker: the driver's handle, for example.
      * @param bytes length of the allocation; 0 for an event.
      * @param column of its GPU in the vGPU's ledger.
      * @param chargedBytes bytes that the session has claimed for it.
+     * @param passed whether a descriptor of the memory has gone ahead, on the socket for descriptors.
      */
-    record Share(String name, String handle, long bytes, int column, long chargedBytes) implements WorkerMessage {
+    record Share(String name, String handle, long bytes, int column, long chargedBytes, boolean passed)
+        implements WorkerMessage {
         @Override
         public WorkerMessageType type() {
             return WorkerMessageType.SHARE;

@@ -1,6 +1,7 @@
 package io.hawser.worker.session;
 
-import io.hawser.cuda.backend.MemorySharing;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.WorkerMessage;
 import java.io.IOException;
 import java.util.ArrayDeque;
@@ -13,6 +14,7 @@ import java.util.Queue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.function.IntConsumer;
 
 /**
  * Names by which sessions of one vGPU find each other's memory. The broker keeps the table; its entries come from other
@@ -20,7 +22,7 @@ import java.util.function.Consumer;
  */
 public final class SharedNames {
     /** For a session without a broker: it keeps no names and finds none. */
-    public static final SharedNames NONE = new SharedNames(null, Runnable::run, (task, delayMs) -> {});
+    public static final SharedNames NONE = new SharedNames(null, null, Runnable::run, (task, delayMs) -> {});
 
     private static final int MAX_UNANSWERED = 1024; // limits requests of a guest's threads that wait here
     // The broker ends a worker that sends more than 200 messages in a second; at most 70 of them are for names.
@@ -39,13 +41,27 @@ public final class SharedNames {
         void schedule(Runnable task, long delayMs);
     }
 
+    /** The descriptor of memory that has none. */
+    public static final int NO_DESCRIPTOR = -1;
+
     /**
-     * Memory of another session. Both values come from that session's worker and may be false.
+     * Memory of a session. All values of another session's memory come from that session's worker and may be false.
      *
-     * @param handle the driver's handle.
+     * @param handle what the importing worker needs beside the descriptor, at least a byte; the driver's handle, for
+     *     example.
      * @param bytes length of the allocation.
+     * @param column of its GPU in the vGPU's ledger.
+     * @param descriptor of the memory; can be of any file.
      */
-    public record Memory(byte[] handle, long bytes) {}
+    public record Memory(byte[] handle, long bytes, int column, int descriptor) {
+        /** Whether the memory has a descriptor. */
+        public boolean isPassed() {
+            return descriptor != NO_DESCRIPTOR;
+        }
+    }
+
+    /** A message that waits for its turn. */
+    private record Outgoing(WorkerMessage message, int descriptor) {}
 
     /** Memory of one name that has been found and not released. */
     private static final class Imports {
@@ -54,13 +70,14 @@ public final class SharedNames {
     }
 
     private final Consumer<WorkerMessage> broker;
+    private final IntConsumer passer;
     private final Executor session;
     private final Later later;
     private final Map<String, List<Consumer<Boolean>>> sharing = new HashMap<>();
     private final Map<String, List<Consumer<Memory>>> finding = new HashMap<>();
     private final Map<String, Queue<Runnable>> unsharing = new HashMap<>();
     private final Map<String, Imports> imports = new HashMap<>();
-    private final Queue<WorkerMessage> waiting = new ArrayDeque<>();
+    private final Queue<Outgoing> waiting = new ArrayDeque<>();
     private int unanswered;
     private boolean isScheduled;
     private long earliestNs = System.nanoTime();
@@ -69,11 +86,13 @@ public final class SharedNames {
      * Starts without names.
      *
      * @param broker sends a message to the broker, on the session thread; null without a broker.
+     * @param passer passes a descriptor to the broker, on the session thread; null where it cannot.
      * @param session runs tasks on the session thread.
      * @param later runs tasks on the session thread after a delay.
      */
-    public SharedNames(Consumer<WorkerMessage> broker, Executor session, Later later) {
+    public SharedNames(Consumer<WorkerMessage> broker, IntConsumer passer, Executor session, Later later) {
         this.broker = broker;
+        this.passer = passer;
         this.session = session;
         this.later = later;
     }
@@ -82,12 +101,13 @@ public final class SharedNames {
      * Lets other sessions find memory.
      *
      * @param name 32 hexadecimal digits.
-     * @param memory the memory.
-     * @param charge the charge for the memory; null for an event.
+     * @param memory the memory; its descriptor is closed once the broker has one of its own.
+     * @param charge the charge for the memory; null for what costs nothing.
      * @param done called on the session thread: whether other sessions can find it.
      */
     public void share(String name, Memory memory, MemoryQuota.Charge charge, Consumer<Boolean> done) {
-        if (broker == null || unanswered >= MAX_UNANSWERED) {
+        if (broker == null || unanswered >= MAX_UNANSWERED || memory.isPassed() && passer == null) {
+            close(memory.descriptor);
             done.accept(false);
             return;
         }
@@ -95,8 +115,10 @@ public final class SharedNames {
         List<Consumer<Boolean>> asked = sharing.computeIfAbsent(name, key -> new ArrayList<>());
         asked.add(done);
         if (asked.size() == 1) {
-            enqueue(new WorkerMessage.Share(name, HexFormat.of().formatHex(memory.handle), memory.bytes,
-                charge == null ? 0 : charge.column(), charge == null ? 0 : charge.bytes()));
+            enqueue(new WorkerMessage.Share(name, HexFormat.of().formatHex(memory.handle), memory.bytes, memory.column,
+                charge == null ? 0 : charge.bytes(), memory.isPassed()), memory.descriptor);
+        } else {
+            close(memory.descriptor);
         }
     }
 
@@ -150,7 +172,8 @@ public final class SharedNames {
      * Searches for memory of another session.
      *
      * @param name 32 hexadecimal digits.
-     * @param done receives the memory on the session thread, or null when there is none.
+     * @param done receives the memory on the session thread, or null when there is none. The memory's descriptor is
+     *     closed after this call.
      */
     public void find(String name, Consumer<Memory> done) {
         if (broker == null || unanswered >= MAX_UNANSWERED) {
@@ -165,8 +188,18 @@ public final class SharedNames {
         }
     }
 
+    private static void close(int descriptor) {
+        if (descriptor != NO_DESCRIPTOR) {
+            Descriptors.close(descriptor);
+        }
+    }
+
     private void enqueue(WorkerMessage message) {
-        waiting.add(message);
+        enqueue(message, NO_DESCRIPTOR);
+    }
+
+    private void enqueue(WorkerMessage message, int descriptor) {
+        waiting.add(new Outgoing(message, descriptor));
         if (!isScheduled) {
             sendWaiting();
         }
@@ -176,7 +209,12 @@ public final class SharedNames {
         long now = System.nanoTime();
         while (!waiting.isEmpty() && earliestNs - now <= (BURST - 1) * INTERVAL_NS) {
             earliestNs = Math.max(earliestNs - now, 0) + now + INTERVAL_NS;
-            broker.accept(waiting.remove());
+            Outgoing next = waiting.remove();
+            if (next.descriptor != NO_DESCRIPTOR) {
+                passer.accept(next.descriptor);
+                close(next.descriptor);
+            }
+            broker.accept(next.message);
         }
         isScheduled = !waiting.isEmpty();
         if (isScheduled) {
@@ -216,30 +254,30 @@ public final class SharedNames {
     /**
      * Takes the broker's reply to {@link #find}. Control thread.
      *
-     * @param name the name.
-     * @param handle the handle in hexadecimal.
-     * @param bytes length of the allocation, from the other worker.
-     * @throws IOException if the handle is malformed.
+     * @param found the reply; its values are the other worker's.
+     * @param descriptor the memory's, this object's from now on.
+     * @throws IOException if the handle is malformed, which the broker prevents.
      */
-    public void found(String name, String handle, long bytes) throws IOException {
+    public void found(BrokerMessage.Found found, int descriptor) throws IOException {
+        String name = found.name();
         byte[] parsed;
         try {
-            parsed = HexFormat.of().parseHex(handle);
+            parsed = HexFormat.of().parseHex(found.handle());
         } catch (IllegalArgumentException e) {
             throw new IOException("a handle must be hexadecimal", e);
         }
-        if (parsed.length != MemorySharing.HANDLE_BYTES) {
-            throw new IOException("a handle must have " + MemorySharing.HANDLE_BYTES + " bytes: bytes="
-                + parsed.length);
-        }
         session.execute(() -> {
             List<Consumer<Memory>> asked = finding.remove(name);
-            if (bytes > 0 && asked != null) { // an event is not imported
+            if (found.bytes() > 0 && asked != null) { // an event is not imported
                 Imports imported = imports.computeIfAbsent(name, key -> new Imports());
                 imported.found++;
                 imported.uses += asked.size();
             }
-            answer(asked, new Memory(parsed, bytes));
+            try {
+                answer(asked, new Memory(parsed, found.bytes(), found.column(), descriptor));
+            } finally {
+                close(descriptor);
+            }
         });
     }
 

@@ -31,7 +31,7 @@ class IpcCallsTest {
 
     private static void found(Rig rig, String handle, long bytes) throws IOException {
         String name = rig.expect("find").path("name").asText();
-        tell(rig, "{'type':'found','name':'" + name + "','handle':'" + handle + "','bytes':" + bytes + "}");
+        tell(rig, "{'type':'found','name':'" + name + "','handle':'" + handle + "','column':0,'bytes':" + bytes + "}");
     }
 
     private static String name(Guest.Received reply) {

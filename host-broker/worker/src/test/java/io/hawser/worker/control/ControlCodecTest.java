@@ -40,8 +40,8 @@ class ControlCodecTest {
         assertEquals(new BrokerMessage.NoImage("cd"), decode("{\"type\":\"noimage\",\"sha256\":\"cd\"}"));
         assertEquals(new BrokerMessage.Shared("ef", true),
             decode("{\"type\":\"shared\",\"name\":\"ef\",\"kept\":true}"));
-        assertEquals(new BrokerMessage.Found("ef", "aa", 3),
-            decode("{\"type\":\"found\",\"name\":\"ef\",\"handle\":\"aa\",\"bytes\":3}"));
+        assertEquals(new BrokerMessage.Found("ef", "aa", 3, 4),
+            decode("{\"type\":\"found\",\"name\":\"ef\",\"handle\":\"aa\",\"bytes\":3,\"column\":4}"));
         assertEquals(new BrokerMessage.NotFound("ef"), decode("{\"type\":\"notfound\",\"name\":\"ef\"}"));
         assertEquals(new BrokerMessage.End("why"), decode("{\"type\":\"end\",\"reason\":\"why\"}"));
         assertNull(decode("{\"type\":\"fromTheFuture\"}"));
@@ -84,7 +84,7 @@ class ControlCodecTest {
     void shouldReadEachTypeThatTheBrokerSends() throws IOException {
         for (BrokerMessageType type : BrokerMessageType.values()) {
             assertNotNull(decode("{\"type\":\"" + type.wireName() + "\",\"sessionId\":1,\"memoryBytes\":0,"
-                + "\"bytes\":1,\"slots\":1,\"slot\":0}"), type.wireName());
+                + "\"bytes\":1,\"slots\":1,\"slot\":0,\"column\":0}"), type.wireName());
         }
     }
 
@@ -94,7 +94,8 @@ class ControlCodecTest {
             new WorkerMessage.Jailed(3, "b"), new WorkerMessage.Stats(1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
             new WorkerMessage.Lost(700), new WorkerMessage.Ended("r", true), new WorkerMessage.Image("ab", 1),
             new WorkerMessage.Stored("ab"), new WorkerMessage.Want("ab"), new WorkerMessage.Unfit("ab"),
-            new WorkerMessage.Share("n", "h", 1, 0, 1), new WorkerMessage.Unshare("n"), new WorkerMessage.Find("n"),
+            new WorkerMessage.Share("n", "h", 1, 0, 1, true),
+            new WorkerMessage.Unshare("n"), new WorkerMessage.Find("n"),
             new WorkerMessage.Release("n"));
         List<String> written = new ArrayList<>();
         for (WorkerMessage message : all) {

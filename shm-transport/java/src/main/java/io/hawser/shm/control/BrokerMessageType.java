@@ -10,6 +10,7 @@ public enum BrokerMessageType {
     TURNS("turns"),
     TURN_BELL("turnbell"),
     DOORBELL("doorbell"),
+    DESCRIPTORS("descriptors"),
     WATCHING("watching"),
     STORE("store"),
     IMAGE("image"),

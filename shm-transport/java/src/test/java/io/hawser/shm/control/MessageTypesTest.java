@@ -10,7 +10,8 @@ import org.junit.jupiter.api.Test;
 class MessageTypesTest {
     @Test
     void shouldKeepTheNamesOfTheBrokersMessages() {
-        assertEquals(List.of("assign", "ledger", "turns", "turnbell", "doorbell", "watching", "store", "image",
+        assertEquals(List.of("assign", "ledger", "turns", "turnbell", "doorbell", "descriptors", "watching", "store",
+            "image",
             "noimage", "shared", "unshared", "found", "notfound", "end"),
             Stream.of(BrokerMessageType.values()).map(BrokerMessageType::wireName).toList());
     }
