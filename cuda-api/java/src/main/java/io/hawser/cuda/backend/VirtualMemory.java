@@ -67,6 +67,25 @@ public interface VirtualMemory {
         throw new UnsupportedOperationException("a backend without blocks closes none");
     }
 
+    /**
+     * Makes a descriptor of memory for another process, which gets the memory by {@link #open}. The memory lives until
+     * its last handle and descriptor are gone.
+     *
+     * @param handle from {@link #create} or {@link #open}.
+     * @param out receives the descriptor (4 bytes), which the caller closes.
+     */
+    int share(long handle, MemorySegment out);
+
+    /**
+     * Makes a handle of another process's memory. No byte of it is charged to this process.
+     *
+     * @param descriptor normally from {@link #share}, but the other process can pass a descriptor of any file. It stays
+     *     the caller's.
+     * @param bytes length that the other process reports. A wrong length makes this call fail, or {@link #map}.
+     * @param outHandleAndCompression as for {@link #create}.
+     */
+    int open(int descriptor, long bytes, MemorySegment outHandleAndCompression);
+
     /** Releases memory that has no mappings any more. */
     int release(long handle);
 

@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import io.hawser.cuda.backend.VirtualMemory;
+import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -27,6 +28,7 @@ final class NvidiaVirtualMemory implements VirtualMemory {
     private static final int ACCESS_BYTES = 12;
     private static final int ACCESS_FLAGS_OFFSET = 8;
     private static final int TYPE_PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
+    private static final int FILE_DESCRIPTOR = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
     private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
     private static final int POSIX_FILE_DESCRIPTOR = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
     private static final int RDMA_WITH_VMM_SUPPORTED = 110; // CUdevice_attribute
@@ -68,13 +70,40 @@ final class NvidiaVirtualMemory implements VirtualMemory {
     public int create(long bytes, int device, int compression, int usage, MemorySegment out) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment prop = prop(arena, device, compression, usage);
+            prop.set(JAVA_INT, PROP_HANDLE_TYPES_OFFSET, FILE_DESCRIPTOR);
             int result = CudaNative.cuMemCreate(out, bytes, prop, 0);
+            if (result == CUresult.CUDA_ERROR_NOT_SUPPORTED) { // the GPU cannot export memory
+                prop.set(JAVA_INT, PROP_HANDLE_TYPES_OFFSET, 0);
+                result = CudaNative.cuMemCreate(out, bytes, prop, 0);
+            }
             if (result == 0 && compression != 0) { // compression is a request that the driver need not fulfil
-                int asked = CudaNative.cuMemGetAllocationPropertiesFromHandle(prop, out.get(JAVA_LONG, 0));
-                out.set(JAVA_INT, Long.BYTES, asked != 0 ? 0 : prop.get(JAVA_BYTE, PROP_COMPRESSION_OFFSET));
+                setCompression(prop, out);
             }
             return result;
         }
+    }
+
+    /** Adds the memory's actual compression to its handle in {@code out}. */
+    private static void setCompression(MemorySegment prop, MemorySegment out) {
+        int asked = CudaNative.cuMemGetAllocationPropertiesFromHandle(prop, out.get(JAVA_LONG, 0));
+        out.set(JAVA_INT, Long.BYTES, asked != 0 ? 0 : prop.get(JAVA_BYTE, PROP_COMPRESSION_OFFSET));
+    }
+
+    @Override
+    public int share(long handle, MemorySegment out) {
+        return CudaNative.cuMemExportToShareableHandle(out, handle, FILE_DESCRIPTOR, 0);
+    }
+
+    @Override
+    public int open(int descriptor, long bytes, MemorySegment out) {
+        int result = CudaNative.cuMemImportFromShareableHandle(out, MemorySegment.ofAddress(descriptor),
+            FILE_DESCRIPTOR);
+        if (result == 0) {
+            try (Arena arena = Arena.ofConfined()) {
+                setCompression(arena.allocate(PROP_BYTES, Long.BYTES), out);
+            }
+        }
+        return result;
     }
 
     @Override

@@ -59,6 +59,7 @@ final class Properties {
         int[] attributes = attributes(ordinal, processors);
         attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = mapsHost ? 1 : 0;
         attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = mapsMemory ? 1 : 0;
+        attributes[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] = mapsMemory ? 1 : 0;
         for (int i = 0; i < attributes.length; i++) {
             info.set(ValueLayout.JAVA_INT_UNALIGNED, HwsDeviceInfo.ATTRIBUTES_OFFSET + 4L * i, attributes[i]);
         }

@@ -99,7 +99,29 @@ final class SoftwareVirtualMemory implements VirtualMemory {
             return CUDA_ERROR_INVALID_VALUE;
         }
         file.close();
-        memory.charge(-file.bytes());
+        if (!file.isOpened()) {
+            memory.charge(-file.bytes());
+        }
+        return CUDA_SUCCESS;
+    }
+
+    @Override
+    public int share(long handle, MemorySegment out) {
+        MemoryFile file = files.get(handle);
+        int descriptor = file == null ? -1 : file.duplicate();
+        out.set(ValueLayout.JAVA_INT_UNALIGNED, 0, descriptor);
+        return file == null ? CUDA_ERROR_INVALID_VALUE : descriptor < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    }
+
+    @Override
+    public int open(int descriptor, long bytes, MemorySegment out) {
+        MemoryFile file = bytes <= 0 || bytes % GRANULARITY_BYTES != 0 ? null : MemoryFile.open(descriptor, bytes);
+        if (file == null) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        files.put(++lastHandle, file);
+        out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, lastHandle);
+        out.set(ValueLayout.JAVA_INT_UNALIGNED, Long.BYTES, 0);
         return CUDA_SUCCESS;
     }
 
