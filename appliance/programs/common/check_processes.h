@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static inline void send(int descriptor, const void *data, size_t bytes) {
+static inline void send_bytes(int descriptor, const void *data, size_t bytes) {
     check_true("a pipe takes what is written", write(descriptor, data, bytes) == (ssize_t) bytes);
 }
 
-static inline void receive(int descriptor, void *data, size_t bytes) {
+static inline void receive_bytes(int descriptor, void *data, size_t bytes) {
     char *to = (char *) data;
     for (size_t got = 0; got < bytes;) {
         ssize_t more = read(descriptor, to + got, bytes - got);

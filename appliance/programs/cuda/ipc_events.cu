@@ -27,7 +27,7 @@ __global__ void change(int *values, int count, int addend, int spins) {
 
 static void child(int in, int out) {
     Shared theirs;
-    receive(in, &theirs, sizeof theirs);
+    receive_bytes(in, &theirs, sizeof theirs);
     if (!theirs.supported) {
         return;
     }
@@ -44,15 +44,15 @@ static void child(int in, int out) {
     int *values = (int *) address;
     cudaStream_t stream;
     CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    send(out, "", 1);
+    send_bytes(out, "", 1);
     for (int round = 0; round < ROUNDS; round++) {
         char recorded;
-        receive(in, &recorded, 1);
+        receive_bytes(in, &recorded, 1);
         CUDA_OK(cudaStreamWaitEvent(stream, filled, 0)); // the parent's kernel may still run
         change<<<(COUNT + 255) / 256, 256, 0, stream>>>(values, COUNT, 100, 50);
         LAUNCH_OK();
         CUDA_OK(cudaEventRecord(changed, stream));
-        send(out, "", 1);
+        send_bytes(out, "", 1);
     }
     CUDA_OK(cudaEventSynchronize(changed));
     CUDA_OK(cudaEventQuery(changed));
@@ -77,7 +77,7 @@ static void parent(int in, int out) {
         CUDA_IS(cudaErrorNotSupported,
                 cudaEventCreateWithFlags(&filled, cudaEventDisableTiming | cudaEventInterprocess));
         CUDA_IS(cudaErrorNotSupported, cudaGetLastError());
-        send(out, &ours, sizeof ours);
+        send_bytes(out, &ours, sizeof ours);
         return;
     }
     filled = interprocess_event();
@@ -94,17 +94,17 @@ static void parent(int in, int out) {
     CUDA_OK(cudaMemset(values, 0, COUNT * sizeof(int)));
     CUDA_OK(cudaDeviceSynchronize());
     CUDA_OK(cudaIpcGetMemHandle(&ours.memory, values));
-    send(out, &ours, sizeof ours);
+    send_bytes(out, &ours, sizeof ours);
     char turn;
-    receive(in, &turn, 1);
+    receive_bytes(in, &turn, 1);
     cudaStream_t stream;
     CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     for (int round = 0; round < ROUNDS; round++) {
         change<<<(COUNT + 255) / 256, 256, 0, stream>>>(values, COUNT, 1, 50);
         LAUNCH_OK();
         CUDA_OK(cudaEventRecord(filled, stream));
-        send(out, "", 1);
-        receive(in, &turn, 1); // the child has recorded
+        send_bytes(out, "", 1);
+        receive_bytes(in, &turn, 1); // the child has recorded
         CUDA_OK(cudaStreamWaitEvent(stream, changed, 0));
     }
     CUDA_OK(cudaStreamSynchronize(stream));

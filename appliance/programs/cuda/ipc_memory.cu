@@ -32,12 +32,12 @@ static void check_filled(const char *what, const int *device, int count, int fac
 }
 
 static void turn(int out) {
-    send(out, "", 1);
+    send_bytes(out, "", 1);
 }
 
 static void wait_turn(int in) {
     char byte;
-    receive(in, &byte, 1);
+    receive_bytes(in, &byte, 1);
 }
 
 static int *open_memory(const cudaIpcMemHandle_t &handle) {
@@ -48,7 +48,7 @@ static int *open_memory(const cudaIpcMemHandle_t &handle) {
 
 static void child(int in, int out) {
     Shared theirs;
-    receive(in, &theirs, sizeof theirs);
+    receive_bytes(in, &theirs, sizeof theirs);
     if (!theirs.supported) {
         return;
     }
@@ -80,7 +80,7 @@ static void child(int in, int out) {
     fill_all(mine, COUNT, 11);
     cudaIpcMemHandle_t handle;
     CUDA_OK(cudaIpcGetMemHandle(&handle, mine));
-    send(out, &handle, sizeof handle);
+    send_bytes(out, &handle, sizeof handle);
     wait_turn(in);
     check_filled("what the parent has done", mine, COUNT, 13);
     CUDA_OK(cudaFree(mine));
@@ -95,7 +95,7 @@ static void parent(int in, int out) {
     ours.supported = answer != cudaErrorNotSupported;
     if (!ours.supported) {
         CUDA_IS(cudaErrorNotSupported, cudaGetLastError());
-        send(out, &ours, sizeof ours);
+        send_bytes(out, &ours, sizeof ours);
         return;
     }
     CUDA_OK(answer);
@@ -108,13 +108,13 @@ static void parent(int in, int out) {
     void *own = nullptr;
     CUDA_IS(cudaErrorDeviceUninitialized, cudaIpcOpenMemHandle(&own, ours.large, cudaIpcMemLazyEnablePeerAccess));
     cudaGetLastError();
-    send(out, &ours, sizeof ours);
+    send_bytes(out, &ours, sizeof ours);
     wait_turn(in);
     check_filled("the child's values", large, COUNT, 7);
     check_filled("the child's copy", small, SMALL, 7);
 
     cudaIpcMemHandle_t theirs;
-    receive(in, &theirs, sizeof theirs);
+    receive_bytes(in, &theirs, sizeof theirs);
     int *opened = open_memory(theirs);
     check_filled("the child's own memory", opened, COUNT, 11);
     fill_all(opened, COUNT, 13);

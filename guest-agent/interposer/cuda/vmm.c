@@ -2,12 +2,12 @@
  * Virtual memory management. The guest also keeps reservations and mappings, to refuse invalid calls without a round
  * trip and to know which memory copies may touch. Every call that changes something waits for the worker.
  *
- * Known deviation: memory may be created for export to file descriptors, because programs request that even if they
- * never export (PyTorch's expandable segments do). The export itself is refused.
+ * Memory exists while it has references, mappings or descriptors (hws_share.h).
  */
+#include "vmm.h"
+
 #include "context.h"
 #include "device.h"
-
 #include "hws_cuda_calls.h"
 #include "hws_interval.h"
 
@@ -18,14 +18,6 @@
 
 #define MAX_HELD_BYTES (1ull << 40) /* the worker chooses addresses: limits what one takes of our address space */
 #define ADDRESS_SPACE_BYTES (1ull << 47)
-
-/* Memory without an address; kept with its handle. It exists while it has references or mappings. Lock held. */
-typedef struct hws_allocation {
-    uint64_t bytes;
-    CUmemAllocationProp prop;
-    uint64_t references;
-    uint64_t mappings;
-} hws_allocation_t;
 
 /* A part of the address space, or memory mapped into one. */
 typedef struct hws_span {
@@ -42,8 +34,7 @@ typedef struct hws_spans {
 } hws_spans_t;
 
 static hws_spans_t reservations, mappings;
-/* Guards all of the above. Never held during a call to the worker, because unmapping waits for running work. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t hws_vmm_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static size_t spans_above(const hws_spans_t *spans, uint64_t address) {
     size_t low = 0, high = spans->count;
@@ -116,18 +107,20 @@ static size_t whole_mappings(uint64_t base, uint64_t bytes, size_t *first_p) {
     return covered == bytes ? at - *first_p : 0;
 }
 
-static hws_allocation_t *allocation_get(uint64_t handle) {
+hws_allocation_t *hws_allocation_get(uint64_t handle) {
     return hws_handle_data(HWS_KIND_MEM_ALLOCATION, handle);
 }
 
-/* The allocation that the program names by the handle. Lock held. */
-static hws_allocation_t *allocation_named(CUmemGenericAllocationHandle handle) {
-    hws_allocation_t *allocation = allocation_get(handle);
+hws_allocation_t *hws_allocation_named(CUmemGenericAllocationHandle handle) {
+    hws_allocation_t *allocation = hws_allocation_get(handle);
     return allocation != NULL && allocation->references > 0 ? allocation : NULL;
 }
 
-/* Frees an allocation without references and mappings. Lock not held. */
-static CUresult release_last(uint64_t handle) {
+bool hws_allocation_unused(const hws_allocation_t *allocation) {
+    return allocation->references == 0 && allocation->mappings == 0 && allocation->descriptors == 0;
+}
+
+CUresult hws_allocation_release(uint64_t handle) {
     CUresult result = hws_call_hwsMemRelease((HwsMemAllocation) (uintptr_t) handle);
     hws_handle_drop(HWS_KIND_MEM_ALLOCATION, handle);
     return result;
@@ -184,9 +177,9 @@ HWS_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t al
         return result;
     }
     *span = (hws_span_t) {.base = base, .bytes = size, .held = hold(base, size)};
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&hws_vmm_lock);
     bool added = spans_add(&reservations, span);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hws_vmm_lock);
     if (!added) {
         hws_call_hwsMemUnreserve(base, size);
         free(span);
@@ -198,13 +191,13 @@ HWS_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t al
 
 HWS_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     HWS_ENTER();
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&hws_vmm_lock);
     hws_span_t *span = spans_find(&reservations, ptr);
     bool whole = span != NULL && span->base == ptr && span->bytes == size && !spans_touch(&mappings, ptr, size);
     if (whole) {
         spans_remove(&reservations, span);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hws_vmm_lock);
     HWS_REQUIRE(whole);
     if (span->held) {
         munmap((void *) (uintptr_t) ptr, size); /* before the worker can give the addresses to another thread */
@@ -218,6 +211,7 @@ HWS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
     HWS_ENTER();
     HWS_REQUIRE(handle != NULL && size != 0 && flags == 0);
     HWS_TRY(check_prop(prop));
+    hws_vmm_free_forgotten();
     hws_allocation_t *allocation = calloc(1, sizeof *allocation);
     uint64_t id = allocation == NULL ? 0 : hws_handle_new(HWS_KIND_MEM_ALLOCATION);
     if (id == 0) {
@@ -241,16 +235,17 @@ HWS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 
 HWS_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     HWS_ENTER();
-    pthread_mutex_lock(&lock);
-    hws_allocation_t *allocation = allocation_named(handle);
+    pthread_mutex_lock(&hws_vmm_lock);
+    hws_allocation_t *allocation = hws_allocation_named(handle);
     bool last = false;
     if (allocation != NULL) {
         allocation->references--;
-        last = allocation->references == 0 && allocation->mappings == 0;
+        last = hws_allocation_unused(allocation);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hws_vmm_lock);
     HWS_REQUIRE(allocation != NULL);
-    return last ? release_last(handle) : CUDA_SUCCESS;
+    hws_vmm_free_forgotten();
+    return last ? hws_allocation_release(handle) : CUDA_SUCCESS;
 }
 
 /* Removes a mapping from the tables; copies do not use it any more. Lock held. */
@@ -263,13 +258,13 @@ static void forget_mapping(const hws_span_t *span) {
 /* Ends a mapping that forget_mapping() has removed and that the worker has closed. Lock not held. */
 static void end_mapping(hws_span_t *span) {
     uint64_t handle = span->allocation;
-    pthread_mutex_lock(&lock);
-    hws_allocation_t *allocation = allocation_get(handle);
+    pthread_mutex_lock(&hws_vmm_lock);
+    hws_allocation_t *allocation = hws_allocation_get(handle);
     allocation->mappings--;
-    bool last = allocation->references == 0 && allocation->mappings == 0;
-    pthread_mutex_unlock(&lock);
+    bool last = hws_allocation_unused(allocation);
+    pthread_mutex_unlock(&hws_vmm_lock);
     if (last) {
-        release_last(handle);
+        hws_allocation_release(handle);
     }
     free(span);
 }
@@ -277,8 +272,8 @@ static void end_mapping(hws_span_t *span) {
 /* Enters a mapping before the call to the worker, so that two threads cannot both map there. */
 static CUresult enter_mapping(hws_span_t *span, uint64_t offset) {
     CUresult result = CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
-    hws_allocation_t *allocation = allocation_named(span->allocation);
+    pthread_mutex_lock(&hws_vmm_lock);
+    hws_allocation_t *allocation = hws_allocation_named(span->allocation);
     const hws_span_t *reservation = spans_find(&reservations, span->base);
     bool fits = allocation != NULL && reservation != NULL && !spans_touch(&mappings, span->base, span->bytes)
         && span->bytes <= reservation->bytes - (span->base - reservation->base);
@@ -297,7 +292,7 @@ static CUresult enter_mapping(hws_span_t *span, uint64_t offset) {
         }
         allocation->mappings += result == CUDA_SUCCESS;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hws_vmm_lock);
     return result;
 }
 
@@ -317,9 +312,9 @@ HWS_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemG
     }
     result = hws_call_hwsMemMap(ptr, size, offset, (HwsMemAllocation) (uintptr_t) handle);
     if (result != CUDA_SUCCESS) {
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&hws_vmm_lock);
         forget_mapping(span);
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&hws_vmm_lock);
         end_mapping(span);
     }
     return result;
@@ -328,14 +323,14 @@ HWS_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemG
 HWS_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     HWS_ENTER();
     size_t first = 0;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&hws_vmm_lock);
     size_t count = whole_mappings(ptr, size, &first);
     const hws_span_t *reservation = spans_find(&reservations, ptr);
     /* As NVIDIA's driver 580: a reservation without mappings needs nothing. */
     bool empty = reservation != NULL && size != 0 && size <= reservation->bytes - (ptr - reservation->base)
         && !spans_touch(&mappings, ptr, size);
     if (count == 0) {
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&hws_vmm_lock);
         HWS_REQUIRE(empty);
         return CUDA_SUCCESS;
     }
@@ -344,7 +339,7 @@ HWS_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
         gone[i] = mappings.list[first];
         forget_mapping(gone[i]);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hws_vmm_lock);
     if (gone == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -368,9 +363,9 @@ static CUresult check_access(const CUmemAccessDesc *desc) {
 
 static bool is_mapped(uint64_t base, uint64_t bytes) {
     size_t first;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&hws_vmm_lock);
     size_t count = whole_mappings(base, bytes, &first);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hws_vmm_lock);
     return count != 0;
 }
 
@@ -383,7 +378,7 @@ HWS_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
     for (size_t i = 0; i < count; i++) {
         const CUmemAccessDesc *d = &desc[i];
         HWS_TRY(hws_call_hwsMemSetAccess(ptr, size, hws_device_get(d->location.id)->ordinal, d->flags));
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&hws_vmm_lock);
         size_t first = 0, mapped = whole_mappings(ptr, size, &first);
         for (size_t at = first; at < first + mapped; at++) {
             hws_span_t *span = mappings.list[at];
@@ -394,7 +389,7 @@ HWS_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
             }
             hws_interval_set_flags(HWS_SIDE_DEVICE, span->base, any);
         }
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&hws_vmm_lock);
     }
     return CUDA_SUCCESS;
 }
@@ -405,11 +400,11 @@ HWS_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocatio
     if (hws_device_get(location->id) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&hws_vmm_lock);
     const hws_span_t *span = spans_find(&mappings, ptr);
     bool found = span != NULL;
     unsigned long long value = found ? span->access[location->id] : 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hws_vmm_lock);
     HWS_REQUIRE(found);
     *flags = value;
     return CUDA_SUCCESS;
@@ -419,26 +414,26 @@ HWS_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *
                                                            CUmemGenericAllocationHandle handle) {
     HWS_ENTER();
     HWS_REQUIRE(prop != NULL);
-    pthread_mutex_lock(&lock);
-    const hws_allocation_t *allocation = allocation_named(handle);
+    pthread_mutex_lock(&hws_vmm_lock);
+    const hws_allocation_t *allocation = hws_allocation_named(handle);
     bool found = allocation != NULL;
     if (found) {
         *prop = allocation->prop;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hws_vmm_lock);
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 HWS_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
     HWS_ENTER();
     HWS_REQUIRE(handle != NULL);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&hws_vmm_lock);
     const hws_span_t *span = spans_find(&mappings, (uint64_t) (uintptr_t) addr);
     uint64_t found = span == NULL ? 0 : span->allocation;
     if (found != 0) {
-        allocation_get(found)->references++;
+        hws_allocation_get(found)->references++;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hws_vmm_lock);
     HWS_REQUIRE(found != 0);
     *handle = found;
     return CUDA_SUCCESS;

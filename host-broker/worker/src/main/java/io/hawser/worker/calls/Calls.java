@@ -29,6 +29,7 @@ public final class Calls implements CallDispatcher {
         StreamCalls streams = new StreamCalls(session);
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
         region = new RegionCopies(session, shared);
+        SharedHandles handles = new SharedHandles(session);
         dispatcher = new CudaDispatcher<>(session.backend().driver(),
             new DeviceCalls(session),
             new PeerCalls(session),
@@ -48,7 +49,7 @@ public final class Calls implements CallDispatcher {
             new GraphCalls(session, shared),
             new ArrayCalls(session, region),
             new TextureCalls(session),
-            new VmmCalls(session),
+            new VmmCalls(session, handles),
             streamMemory,
             streamMemory,
             new IpcCalls(session));

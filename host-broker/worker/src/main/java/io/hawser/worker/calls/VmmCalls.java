@@ -32,10 +32,12 @@ final class VmmCalls implements VmmManualCalls<Call> {
     /** Memory without an address; kept with its handle. */
     private static final class Allocation {
         final long bytes;
+        final boolean isOpened; // memory of another session
         int mappings;
 
-        Allocation(long bytes) {
+        Allocation(long bytes, boolean isOpened) {
             this.bytes = bytes;
+            this.isOpened = isOpened;
         }
     }
 
@@ -45,11 +47,13 @@ final class VmmCalls implements VmmManualCalls<Call> {
     private final GuestObjects objects;
     private final VirtualMemory backend;
     private final ContextWaits waits;
+    private final SharedHandles shared;
     private final TreeMap<Long, Long> reservations = new TreeMap<>(); // address to bytes; addresses are below 2^63
     private final TreeMap<Long, Mapping> mappings = new TreeMap<>();
     private long reservedBytes;
 
-    VmmCalls(Session session) {
+    VmmCalls(Session session, SharedHandles shared) {
+        this.shared = shared;
         this.session = session;
         this.objects = session.objects();
         this.backend = session.backend().virtualMemory();
@@ -137,7 +141,7 @@ final class VmmCalls implements VmmManualCalls<Call> {
             charge.giveBack();
         } else {
             objects.register(call, HandleKind.MEM_ALLOCATION, allocationId,
-                out.get(ValueLayout.JAVA_LONG, 0), null, new Allocation(bytes));
+                out.get(ValueLayout.JAVA_LONG, 0), null, new Allocation(bytes, false));
             if (call.isRejected()) { // the session has ended
                 charge.giveBack();
                 return;
@@ -161,6 +165,56 @@ final class VmmCalls implements VmmManualCalls<Call> {
         int result = backend.release(allocation);
         charge.giveBack();
         call.finish(result);
+    }
+
+    @Override
+    public void hwsMemExport(Call call, long allocation) {
+        Handle handle = call.lastObject();
+        Allocation memory = handle.info(Allocation.class);
+        if (memory.isOpened) { // the guest knows its name
+            call.fail(CudaResult.INVALID_VALUE);
+            return;
+        }
+        call.deferWithoutRecord();
+        shared.share(allocation, memory.bytes, objects.chargeOf(handle), (result, name) -> {
+            if (result == 0) {
+                VmmReplies.hwsMemExport(call.reply(), name.low(), name.high());
+            }
+            call.finish(result);
+        });
+    }
+
+    @Override
+    public void hwsMemImport(Call call, long allocationId, long nameLow, long nameHigh) {
+        if (isAbsent(call)) {
+            return;
+        }
+        call.deferWithoutRecord();
+        shared.open(new SharedHandles.Name(nameLow, nameHigh), (result, opened) -> {
+            if (result == 0) {
+                register(call, allocationId, opened);
+            } else {
+                call.finish(result);
+            }
+        });
+    }
+
+    private void register(Call call, long allocationId, SharedHandles.Opened opened) {
+        objects.register(call, HandleKind.MEM_ALLOCATION, allocationId, opened.handle(), null,
+            new Allocation(opened.bytes(), true));
+        if (call.isRejected()) { // the session has ended
+            opened.close();
+            return;
+        }
+        // Costs nothing, but is given back however the session gives up the memory.
+        MemoryQuota.Charge imported = objects.quota().claim(opened.device(), 0);
+        imported.passTo(counted -> {
+            opened.forget();
+            counted.run();
+        });
+        objects.keepCharge(objects.handles().find(HandleKind.MEM_ALLOCATION, allocationId), imported);
+        VmmReplies.hwsMemImport(call.reply(), opened.device(), opened.bytes(), opened.compression());
+        call.finish(CudaResult.SUCCESS);
     }
 
     @Override

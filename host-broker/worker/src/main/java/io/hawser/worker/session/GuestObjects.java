@@ -371,6 +371,16 @@ public final class GuestObjects {
     }
 
     /**
+     * The charge of an object.
+     *
+     * @param handle the object's handle.
+     * @return null when it has none.
+     */
+    public MemoryQuota.Charge chargeOf(Handle handle) {
+        return charges.get(handle);
+    }
+
+    /**
      * Takes the charge of an object; the caller gives it back once the memory is freed.
      *
      * @param handle the object's handle.

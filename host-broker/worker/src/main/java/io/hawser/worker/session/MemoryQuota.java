@@ -343,6 +343,16 @@ public final class MemoryQuota {
         account.want();
     }
 
+    /** The number of the device that has a column in the ledger; -1 when the session has no such device. */
+    public int deviceOf(int column) {
+        for (int device = 0; device < columns.length; device++) {
+            if (columns[device] == column) {
+                return device;
+            }
+        }
+        return -1;
+    }
+
     /** Memory that one more context costs on a device; 0 where that is not known. */
     public long contextBytes(int device) {
         return contextBytes[device];

@@ -3,14 +3,20 @@ package io.hawser.worker.calls;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.os.EventFd;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.HeapVirtualMemory;
 import io.hawser.worker.fixture.Rig;
 import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.SharedNames;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
@@ -170,6 +176,116 @@ class VmmCallsTest {
             long address = reserve(guest, UNIT);
             guest.send(CudaOpcodes.hwsMemMap, Guest.REPLY, address, UNIT, 0, 12L << 40 | 99);
             assertTrue(guest.reasonOfLoss().contains("handle must have been created"));
+        }
+    }
+
+    private static void tell(Rig rig, String json, int descriptor) throws IOException {
+        rig.broker().write(json.replace('\'', '"').getBytes(StandardCharsets.UTF_8), descriptor);
+    }
+
+    private static String name(Guest.Received reply) {
+        return HexFormat.of().toHexDigits(reply.i64(8)) + HexFormat.of().toHexDigits(reply.i64(0));
+    }
+
+    private static Guest.Received export(Rig rig, long id, boolean isKept) throws IOException {
+        long request = rig.guest().send(CudaOpcodes.hwsMemExport, Guest.REPLY, id);
+        JsonNode share = rig.expect("share");
+        assertTrue(share.path("passed").asBoolean());
+        int descriptor = rig.descriptors().receive();
+        assertEquals(UNIT, Descriptors.fileBytes(descriptor), "the descriptor must be the memory's");
+        Descriptors.close(descriptor);
+        tell(rig, "{'type':'shared','name':'" + share.path("name").asText() + "','kept':" + isKept + "}", -1);
+        return rig.guest().replyTo(request);
+    }
+
+    private static long askImport(Rig rig, long id) throws IOException {
+        long request = rig.guest().send(CudaOpcodes.hwsMemImport, Guest.REPLY, id, 5, 6);
+        assertEquals("00000000000000060000000000000005", rig.expect("find").path("name").asText());
+        return request;
+    }
+
+    /** The reply to an import of memory for which the broker sends this descriptor, which is closed. */
+    private static Guest.Received imported(Rig rig, long id, int descriptor, long bytes, int column)
+        throws IOException {
+        long request = askImport(rig, id);
+        tell(rig, "{'type':'found','name':'00000000000000060000000000000005','handle':'00','column':" + column
+            + ",'bytes':" + bytes + "}", descriptor);
+        if (descriptor >= 0) {
+            Descriptors.close(descriptor);
+        }
+        return rig.guest().replyTo(request);
+    }
+
+    @Test
+    void shouldShareMemoryUnderOneNameUntilItIsReleased() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP, 16 * UNIT)) {
+            Guest guest = rig.guest();
+            long id = memory(guest, UNIT);
+            assertEquals(CudaResult.OUT_OF_MEMORY, export(rig, id, false).status(), "the broker keeps no name");
+            String name = name(export(rig, id, true));
+            assertEquals(name, name(guest.call(CudaOpcodes.hwsMemExport, id)));
+            long request = guest.send(CudaOpcodes.hwsMemRelease, Guest.REPLY, id);
+            assertEquals(0, guest.replyTo(request).status());
+            while (!name.equals(rig.expect("unshare").path("name").asText())) {
+                Thread.onSpinWait(); // the name that the broker has not kept comes first
+            }
+            assertEquals(15 * UNIT, free(guest), "the session must pay until the broker has answered");
+            tell(rig, "{'type':'unshared','name':'" + name + "'}", -1);
+            while (free(guest) != 16 * UNIT) {
+                Thread.onSpinWait(); // ends when the message has come
+            }
+            assertEquals(Set.of(), rig.gpu().virtualMemory().live());
+        }
+    }
+
+    @Test
+    void shouldOpenMemoryOfAnotherSessionThatCostsNothing() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP, 16 * UNIT)) {
+            Guest guest = rig.guest();
+            long id = guest.newId(HandleKind.MEM_ALLOCATION);
+            Guest.Received reply = imported(rig, id, Descriptors.memory("other", UNIT), UNIT, 0);
+            assertEquals(0, reply.status());
+            assertEquals(UNIT, reply.i64(8));
+            long address = reserve(guest, UNIT);
+            assertEquals(0, map(guest, address, UNIT, 0, id));
+            assertEquals(16 * UNIT, free(guest));
+            assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsMemExport, id).status());
+            assertEquals(0, unmap(guest, address, UNIT));
+            assertEquals(0, guest.call(CudaOpcodes.hwsMemRelease, id).status());
+            assertEquals("00000000000000060000000000000005", rig.expect("release").path("name").asText());
+            assertEquals(Set.of(), rig.gpu().virtualMemory().live());
+        }
+    }
+
+    @Test
+    void shouldRefuseDescriptorsThatAreNoMemory() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            int[] wrong = {Descriptors.memory("short", UNIT - 1), EventFd.create().fd(),
+                Descriptors.memory("huge", 1L << 40), SharedNames.NO_DESCRIPTOR};
+            for (int descriptor : wrong) {
+                long id = rig.guest().newId(HandleKind.MEM_ALLOCATION);
+                assertEquals(CudaResult.INVALID_VALUE, imported(rig, id, descriptor, UNIT, 0).status());
+                rig.expect("release");
+            }
+            long id = rig.guest().newId(HandleKind.MEM_ALLOCATION);
+            assertEquals(CudaResult.INVALID_VALUE, imported(rig, id, Descriptors.memory("other", UNIT), UNIT, 63)
+                .status(), "memory of a GPU that the session does not have");
+            assertEquals(CudaResult.INVALID_VALUE, imported(rig, id, Descriptors.memory("other", UNIT), 0, 0).status(),
+                "an event has no memory");
+            long request = askImport(rig, id);
+            tell(rig, "{'type':'notfound','name':'00000000000000060000000000000005'}", -1);
+            assertEquals(CudaResult.INVALID_VALUE, rig.guest().replyTo(request).status());
+            assertEquals(Set.of(), rig.gpu().virtualMemory().live());
+        }
+    }
+
+    @Test
+    void shouldNotOpenMemoryOfItsOwn() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest.Received shared = export(rig, memory(rig.guest(), UNIT), true);
+            long id = rig.guest().newId(HandleKind.MEM_ALLOCATION);
+            assertEquals(CudaResult.INVALID_VALUE, rig.guest().call(CudaOpcodes.hwsMemImport, id, shared.i64(0),
+                shared.i64(8)).status(), "it would stay after its release, and nobody would pay");
         }
     }
 }

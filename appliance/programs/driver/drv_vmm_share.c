@@ -1,0 +1,325 @@
+/*
+ * Memory that a process exports to a file descriptor and another imports, which gets the descriptor through a Unix
+ * socket. The fork comes before the first CUDA call of either process.
+ */
+#include "check_driver.h"
+#include "check_processes.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#ifndef HAWSER_NVIDIA_HEADER
+typedef unsigned long long CUmemGenericAllocationHandle;
+typedef enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1 } CUmemAllocationType;
+typedef enum { CU_MEM_LOCATION_TYPE_DEVICE = 1 } CUmemLocationType;
+typedef enum { CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 } CUmemAccess_flags;
+typedef enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0 } CUmemAllocationGranularity_flags;
+typedef enum {
+    CU_MEM_HANDLE_TYPE_NONE = 0,
+    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
+    CU_MEM_HANDLE_TYPE_WIN32 = 2
+} CUmemAllocationHandleType;
+typedef struct {
+    CUmemLocationType type;
+    int id;
+} CUmemLocation;
+typedef struct {
+    CUmemAllocationType type;
+    CUmemAllocationHandleType requestedHandleTypes;
+    CUmemLocation location;
+    void *win32HandleMetaData;
+    struct {
+        unsigned char compressionType, gpuDirectRDMACapable;
+        unsigned short usage;
+        unsigned char reserved[4];
+    } allocFlags;
+} CUmemAllocationProp;
+typedef struct {
+    CUmemLocation location;
+    CUmemAccess_flags flags;
+} CUmemAccessDesc;
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                       CUmemAllocationGranularity_flags option);
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                             unsigned long long flags);
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+                     unsigned long long flags);
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags);
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size);
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr);
+CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType handleType, unsigned long long flags);
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+                                        CUmemAllocationHandleType shHandleType);
+#endif
+
+enum { UNITS = 3, PIECES = 4, LARGE_UNITS = 64, LARGE_TIMES = 16 };
+
+static const CUmemAllocationHandleType FILE_DESCRIPTOR = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+static int sockets[2]; /* the parent's end and the child's */
+static CUmemAllocationProp prop;
+static size_t unit;
+
+/* Sends or receives a descriptor with the byte that carries it. */
+static struct msghdr *message_for(void *control, size_t control_bytes) {
+    static char byte;
+    static struct iovec data = {.iov_base = &byte, .iov_len = 1};
+    static struct msghdr message;
+    message =
+        (struct msghdr) {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = control_bytes};
+    return &message;
+}
+
+static void pass_descriptor(int descriptor) {
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct msghdr *message = message_for(control, sizeof control);
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    *header = (struct cmsghdr) {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+    check_true("a socket takes a descriptor", sendmsg(sockets[0], message, 0) == 1);
+}
+
+static int take_descriptor(void) {
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct msghdr *message = message_for(control, sizeof control);
+    check_true("the parent passes a descriptor", recvmsg(sockets[1], message, 0) == 1);
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    check_true("a descriptor comes", header != NULL && header->cmsg_type == SCM_RIGHTS);
+    int descriptor;
+    memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    return descriptor;
+}
+
+static void turn(int out) {
+    send_bytes(out, "", 1);
+}
+
+static void wait_turn(int in) {
+    char byte;
+    receive_bytes(in, &byte, 1);
+}
+
+static bool begin(void) {
+    check_context();
+    int supported = 0;
+    CU_OK(cuDeviceGetAttribute(&supported, (CUdevice_attribute) 103, 0)); /* memory is exported to descriptors */
+    if (!supported) {
+        return false;
+    }
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.requestedHandleTypes = FILE_DESCRIPTOR;
+    CU_OK(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    return true;
+}
+
+static CUmemGenericAllocationHandle create(size_t units) {
+    CUmemGenericAllocationHandle handle;
+    CU_OK(cuMemCreate(&handle, units * unit, &prop, 0));
+    return handle;
+}
+
+static int export_memory(CUmemGenericAllocationHandle handle) {
+    int descriptor = -1;
+    CU_OK(cuMemExportToShareableHandle(&descriptor, handle, FILE_DESCRIPTOR, 0));
+    check_true("a descriptor", fcntl(descriptor, F_GETFD) >= 0);
+    return descriptor;
+}
+
+static CUmemGenericAllocationHandle import_memory(int descriptor) {
+    CUmemGenericAllocationHandle handle = 0;
+    CU_OK(cuMemImportFromShareableHandle(&handle, (void *) (intptr_t) descriptor, FILE_DESCRIPTOR));
+    return handle;
+}
+
+static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t units) {
+    const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr address = 0;
+    CU_OK(cuMemAddressReserve(&address, units * unit, 0, 0, 0));
+    CU_OK(cuMemMap(address, units * unit, 0, handle, 0));
+    CU_OK(cuMemSetAccess(address, units * unit, &access, 1));
+    return address;
+}
+
+static void unmap(CUdeviceptr address, size_t units) {
+    CU_OK(cuCtxSynchronize());
+    CU_OK(cuMemUnmap(address, units * unit));
+    CU_OK(cuMemAddressFree(address, units * unit));
+}
+
+static void fill(CUdeviceptr address, size_t units, int value) {
+    CU_OK(cuMemsetD32(address, (unsigned) value, units * unit / sizeof(int)));
+    CU_OK(cuCtxSynchronize());
+}
+
+static void check_filled(const char *what, CUdeviceptr address, size_t units, int value) {
+    size_t count = units * unit / sizeof(int);
+    int *values = check_memory(count * sizeof(int));
+    CU_OK(cuMemcpyDtoH(values, address, count * sizeof(int)));
+    for (size_t i = 0; i < count; i++) {
+        check_element(what, (long long) i, value, values[i]);
+    }
+    free(values);
+}
+
+static void child(int in, int out) {
+    bool supported = begin();
+    turn(out);
+    if (!supported) {
+        return;
+    }
+    CUmemGenericAllocationHandle none = 0;
+    int file = open("/dev/null", O_RDWR);
+    check_true("another file is no memory",
+               cuMemImportFromShareableHandle(&none, (void *) (intptr_t) file, FILE_DESCRIPTOR) != CUDA_SUCCESS);
+    close(file);
+
+    /* Both see what the other writes; the descriptor may be closed at once. */
+    int descriptor = take_descriptor();
+    CUmemGenericAllocationHandle shared = import_memory(descriptor);
+    CUmemGenericAllocationHandle twice = import_memory(descriptor);
+    close(descriptor);
+    CUmemAllocationProp got;
+    memset(&got, 0xEE, sizeof got);
+    CU_OK(cuMemGetAllocationPropertiesFromHandle(&got, shared));
+    check_equal("type of imported memory", CU_MEM_ALLOCATION_TYPE_PINNED, got.type);
+    check_equal("place of imported memory", CU_MEM_LOCATION_TYPE_DEVICE, got.location.type);
+    check_equal("device of imported memory", 0, got.location.id);
+    CUdeviceptr address = map(shared, UNITS);
+    check_filled("the parent's values", address, UNITS, 11);
+    fill(address, UNITS, 22);
+    CUdeviceptr second = map(twice, UNITS);
+    check_filled("the same memory at another address", second, UNITS, 22);
+    unmap(second, UNITS);
+    CU_OK(cuMemRelease(twice));
+    CUmemGenericAllocationHandle retained = 0;
+    CU_OK(cuMemRetainAllocationHandle(&retained, (void *) (uintptr_t) (address + unit)));
+    CU_OK(cuMemRelease(retained));
+    turn(out);
+
+    /* The parent has released the memory. It stays until this process releases it. */
+    wait_turn(in);
+    check_filled("after the parent's release", address, UNITS, 33);
+    unmap(address, UNITS);
+    CU_OK(cuMemRelease(shared));
+
+    /* The parent has released the memory before this process imports it. */
+    descriptor = take_descriptor();
+    shared = import_memory(descriptor);
+    close(descriptor);
+    address = map(shared, 1);
+    check_filled("imported after the release", address, 1, 44);
+    unmap(address, 1);
+    CU_OK(cuMemRelease(shared));
+
+    /* Several pieces side by side, of which the descriptors are duplicates. */
+    CUdeviceptr base = 0;
+    CU_OK(cuMemAddressReserve(&base, PIECES * unit, 0, 0, 0));
+    CUmemGenericAllocationHandle pieces[PIECES];
+    const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    for (int i = 0; i < PIECES; i++) {
+        descriptor = take_descriptor();
+        pieces[i] = import_memory(descriptor);
+        close(descriptor);
+        CU_OK(cuMemMap(base + (size_t) i * unit, unit, 0, pieces[i], 0));
+    }
+    CU_OK(cuMemSetAccess(base, PIECES * unit, &access, 1));
+    for (int i = 0; i < PIECES; i++) {
+        check_filled("a piece", base + (size_t) i * unit, 1, 100 + i);
+    }
+    CU_OK(cuMemsetD32(base, 55, PIECES * unit / sizeof(int)));
+    unmap(base, PIECES);
+    for (int i = 0; i < PIECES; i++) {
+        CU_OK(cuMemRelease(pieces[i]));
+    }
+    turn(out);
+}
+
+static void refusals(CUmemGenericAllocationHandle memory) {
+    int descriptor = -1;
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&descriptor, memory, FILE_DESCRIPTOR, 1));
+    CU_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(NULL, memory, FILE_DESCRIPTOR, 0));
+    CUmemAllocationProp closed = prop;
+    closed.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    CUmemGenericAllocationHandle other = 0;
+    CU_OK(cuMemCreate(&other, unit, &closed, 0));
+    check_true("memory that was not made for it is not exported",
+               cuMemExportToShareableHandle(&descriptor, other, FILE_DESCRIPTOR, 0) != CUDA_SUCCESS);
+    CU_OK(cuMemRelease(other));
+}
+
+static void parent(int in, int out) {
+    bool supported = begin();
+    wait_turn(in);
+    if (!supported) {
+        return;
+    }
+    CUmemGenericAllocationHandle memory = create(UNITS);
+    refusals(memory);
+    CUdeviceptr address = map(memory, UNITS);
+    fill(address, UNITS, 11);
+    int descriptor = export_memory(memory);
+    CUmemGenericAllocationHandle own = import_memory(descriptor); /* a process may import its own memory */
+    CUdeviceptr second = map(own, UNITS);
+    check_filled("its own memory", second, UNITS, 11);
+    unmap(second, UNITS);
+    CU_OK(cuMemRelease(own));
+    pass_descriptor(descriptor);
+    close(descriptor);
+    wait_turn(in);
+    check_filled("the child's values", address, UNITS, 22);
+    fill(address, UNITS, 33);
+    unmap(address, UNITS);
+    CU_OK(cuMemRelease(memory));
+    turn(out);
+
+    memory = create(1);
+    address = map(memory, 1);
+    fill(address, 1, 44);
+    descriptor = export_memory(memory);
+    unmap(address, 1);
+    CU_OK(cuMemRelease(memory));
+    pass_descriptor(descriptor);
+    close(descriptor);
+
+    CUmemGenericAllocationHandle pieces[PIECES];
+    CUdeviceptr addresses[PIECES];
+    for (int i = 0; i < PIECES; i++) {
+        pieces[i] = create(1);
+        addresses[i] = map(pieces[i], 1);
+        fill(addresses[i], 1, 100 + i);
+        descriptor = export_memory(pieces[i]);
+        int duplicate = dup(descriptor);
+        close(descriptor);
+        pass_descriptor(duplicate);
+        close(duplicate);
+    }
+    wait_turn(in);
+    for (int i = 0; i < PIECES; i++) {
+        check_filled("a piece that the child has filled", addresses[i], 1, 55);
+        unmap(addresses[i], 1);
+        CU_OK(cuMemRelease(pieces[i]));
+    }
+}
+
+int main(int argc, char **argv) {
+    check_begin(argc, argv);
+    check_true("a pair of sockets", socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0);
+    check_processes(child, parent);
+    if (unit == 0) {
+        check_unsupported("memory is not exported to descriptors (attribute 103)");
+    }
+    for (int i = 0; i < LARGE_TIMES; i++) { /* memory whose last descriptor has been closed is free again */
+        CUmemGenericAllocationHandle large = create(LARGE_UNITS);
+        int descriptor = export_memory(large);
+        CU_OK(cuMemRelease(large));
+        close(descriptor);
+    }
+    return check_pass("two processes, each in the other's memory, by descriptors");
+}
