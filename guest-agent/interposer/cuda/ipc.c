@@ -34,7 +34,7 @@ HWS_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     HWS_REQUIRE(pHandle != NULL && hws_interval_find(HWS_SIDE_DEVICE, dptr, &range));
     HWS_REQUIRE(range.memory == HWS_MEMORY_DEVICE); /* the kind that CUDA shares: no pools, no virtual memory */
     uint64_t name[2];
-    CUresult result = hws_call_hwsIpcShare(range.base, &name[0], &name[1]);
+    CUresult result = hws_call_hwsIpcShare(range.base, range.bytes, &name[0], &name[1]);
     if (result != CUDA_SUCCESS) {
         return result == CUDA_ERROR_NOT_SUPPORTED ? hws_unsupported_use(&logged, "cuIpcGetMemHandle on this GPU")
                                                   : result;

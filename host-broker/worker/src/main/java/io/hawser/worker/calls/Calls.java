@@ -30,6 +30,7 @@ public final class Calls implements CallDispatcher {
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
         region = new RegionCopies(session, shared);
         SharedHandles handles = new SharedHandles(session);
+        VmmCalls vmm = new VmmCalls(session, handles);
         dispatcher = new CudaDispatcher<>(session.backend().driver(),
             new DeviceCalls(session),
             new PeerCalls(session),
@@ -49,10 +50,10 @@ public final class Calls implements CallDispatcher {
             new GraphCalls(session, shared),
             new ArrayCalls(session, region),
             new TextureCalls(session),
-            new VmmCalls(session, handles),
+            vmm,
             streamMemory,
             streamMemory,
-            new IpcCalls(session));
+            new IpcCalls(session, vmm, handles));
     }
 
     /**

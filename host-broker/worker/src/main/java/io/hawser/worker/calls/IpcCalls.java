@@ -16,15 +16,19 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.security.SecureRandom;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 
 /**
  * Memory and events that sessions of one vGPU share. The guest gets a random name; the broker maps the name to the
- * driver's handle. Opened memory is not charged to this session: the sharing session is charged for it, and after that
- * the broker's slot in the vGPU's ledger. Session thread.
+ * driver's handle, or to the names of the pieces of virtual memory in which the memory lies. Opened memory is not
+ * charged to this session: the sharing session is charged for it, and after that the broker's slot in the vGPU's
+ * ledger. Session thread.
  */
 final class IpcCalls implements IpcManualCalls<Call> {
     private static final int MAX_SHARED = 1024; // memory and events each, per session; the broker keeps no more
@@ -43,8 +47,8 @@ final class IpcCalls implements IpcManualCalls<Call> {
             this.handle = handle;
         }
 
-        String name() {
-            return IpcCalls.name(low, high);
+        SharedHandles.Name name() {
+            return new SharedHandles.Name(low, high);
         }
     }
 
@@ -52,20 +56,24 @@ final class IpcCalls implements IpcManualCalls<Call> {
     private final GuestObjects objects;
     private final MemorySharing backend;
     private final ContextWaits waits;
+    private final MemoryParts parts;
+    private final SharedHandles handles;
+    private final OpenedRanges openedRanges;
     private final SecureRandom random = new SecureRandom();
     private final Map<Long, SharedObject> shared = new HashMap<>(); // by the address of the allocation
+    // By address. The guest may free a range and use its pieces otherwise, so nothing removes a range: the oldest goes.
+    private final Map<Long, SharedObject> ranges = new LinkedHashMap<>();
     private int opened; // memory of other sessions, and openings on their way
     private final Map<Long, SharedObject> events = new HashMap<>(); // by the guest's id, which is never reused
 
-    IpcCalls(Session session) {
+    IpcCalls(Session session, MemoryParts parts, SharedHandles handles) {
+        this.parts = parts;
+        this.handles = handles;
+        this.openedRanges = new OpenedRanges(session, handles);
         this.session = session;
         this.objects = session.objects();
         this.backend = session.backend().memorySharing();
         this.waits = new ContextWaits(session);
-    }
-
-    private static String name(long low, long high) {
-        return HexFormat.of().toHexDigits(high) + HexFormat.of().toHexDigits(low);
     }
 
     private boolean isAbsent(Call call) {
@@ -76,7 +84,12 @@ final class IpcCalls implements IpcManualCalls<Call> {
     }
 
     @Override
-    public void hwsIpcShare(Call call, long address) {
+    public void hwsIpcShare(Call call, long address, long guestBytes) {
+        List<MemoryParts.Part> found = parts.parts(address, guestBytes);
+        if (!found.isEmpty()) {
+            shareRange(call, address, guestBytes, found);
+            return;
+        }
         if (isAbsent(call)) {
             return;
         }
@@ -97,18 +110,60 @@ final class IpcCalls implements IpcManualCalls<Call> {
             call.fail(CudaResult.OUT_OF_MEMORY);
             return;
         }
+        call.deferWithoutRecord();
         keep(call, shared, address, entry, bytes, charge);
     }
 
-    /** Replies with a name once the broker keeps it; drops a name that the broker does not keep. */
+    /** Shares the pieces of a range and then the range, whose name stands for theirs. */
+    private void shareRange(Call call, long address, long bytes, List<MemoryParts.Part> found) {
+        if (found.size() > OpenedRanges.MAX_PIECES) {
+            call.fail(CudaResult.NOT_SUPPORTED);
+            return;
+        }
+        call.deferWithoutRecord();
+        shareNext(call, found, new ArrayList<>(), names -> {
+            byte[] place = new OpenedRanges.Place(names, found.getFirst().offset()).encode();
+            SharedObject before = ranges.remove(address);
+            if (before != null && Arrays.equals(before.handle, place)) {
+                ranges.put(address, before);
+            } else {
+                if (before == null && ranges.size() >= MAX_SHARED) {
+                    before = ranges.remove(ranges.keySet().iterator().next());
+                }
+                if (before != null) {
+                    session.names().unshare(before.name().toString());
+                }
+                ranges.put(address, new SharedObject(random.nextLong(), random.nextLong(), place));
+            }
+            keep(call, ranges, address, ranges.get(address), bytes, null);
+        });
+    }
+
+    private void shareNext(Call call, List<MemoryParts.Part> found, List<SharedHandles.Name> names,
+        Consumer<List<SharedHandles.Name>> done) {
+        if (names.size() == found.size()) {
+            done.accept(names);
+            return;
+        }
+        MemoryParts.Part part = found.get(names.size());
+        handles.share(part.handle(), part.handleBytes(), part.charge(), (result, name) -> {
+            if (result == 0) {
+                names.add(name);
+                shareNext(call, found, names, done);
+            } else {
+                call.finish(result);
+            }
+        });
+    }
+
+    /** Ends the deferred call with a name once the broker keeps it; drops a name that the broker does not keep. */
     private void keep(Call call, Map<Long, SharedObject> names, long key, SharedObject entry, long bytes,
         MemoryQuota.Charge charge) {
         if (entry.isKept) {
             answer(call, entry);
             return;
         }
-        call.deferWithoutRecord();
-        session.names().share(entry.name(), new SharedNames.Memory(entry.handle, bytes,
+        session.names().share(entry.name().toString(), new SharedNames.Memory(entry.handle, bytes,
             charge == null ? 0 : charge.column(), SharedNames.NO_DESCRIPTOR), charge, isKept -> {
                 entry.isKept = isKept;
                 if (isKept) {
@@ -141,22 +196,23 @@ final class IpcCalls implements IpcManualCalls<Call> {
         shared.put(address, made);
         charge.passTo(counted -> {
             shared.remove(address, made);
-            session.names().unshare(made.name(), counted);
+            session.names().unshare(made.name().toString(), counted);
         });
         return made;
     }
 
     private void forget(long address) {
-        session.names().unshare(shared.remove(address).name());
+        session.names().unshare(shared.remove(address).name().toString());
     }
 
     @Override
     public void hwsIpcOpen(Call call, long memoryId, long nameLow, long nameHigh) {
-        if (isAbsent(call)) {
+        if (session.backend().virtualMemory() == null && isAbsent(call)) {
             return;
         }
         Handle owner = objects.currentContext();
-        if (owner == null || isOwn(shared, nameLow, nameHigh)) { // CUDA does not open memory of the same process
+        // CUDA does not open memory of the same process.
+        if (owner == null || isOwn(shared, nameLow, nameHigh) || isOwn(ranges, nameLow, nameHigh)) {
             call.fail(CudaResult.INVALID_CONTEXT);
             return;
         }
@@ -166,11 +222,14 @@ final class IpcCalls implements IpcManualCalls<Call> {
         }
         opened++;
         call.deferWithoutRecord();
-        String name = name(nameLow, nameHigh);
+        String name = new SharedHandles.Name(nameLow, nameHigh).toString();
         session.names().find(name, found -> {
             if (found == null || found.bytes() == EVENT_BYTES) {
                 opened--;
                 call.finish(CudaResult.INVALID_VALUE);
+            } else if (found.isPassed() || found.handle().length != MemorySharing.HANDLE_BYTES || backend == null) {
+                session.names().release(name); // the pieces of a range are opened by themselves
+                openRange(call, owner, memoryId, found);
             } else {
                 session.gates().whenClosed(() -> open(call, owner, memoryId, name, found));
             }
@@ -182,10 +241,56 @@ final class IpcCalls implements IpcManualCalls<Call> {
             release(name);
             return;
         }
-        // Costs nothing, but is given back however the memory is closed, with its context as well.
+        keepUntilClosed(owner, memoryId, () -> release(name));
+    }
+
+    private void openRange(Call call, Handle owner, long memoryId, SharedNames.Memory found) {
+        OpenedRanges.Place place = found.isPassed() ? null : OpenedRanges.Place.decode(found.handle());
+        int entered = objects.isLive(owner) ? place == null ? CudaResult.INVALID_VALUE : CudaResult.SUCCESS
+            : CudaResult.INVALID_CONTEXT;
+        if (entered != 0) {
+            opened--;
+            call.finish(entered);
+            return;
+        }
+        openedRanges.open(place.pieces(), objects.deviceOf(owner), (result, range) -> {
+            if (result != 0) {
+                opened--;
+                call.finish(result);
+            } else if (!objects.isLive(owner) || place.offset() > range.bytes() - found.bytes()
+                || !isRegistered(call, owner, memoryId, range.address() + place.offset(), found.bytes(), range)) {
+                opened--;
+                range.close();
+                call.finish(objects.isLive(owner) ? CudaResult.INVALID_VALUE : CudaResult.INVALID_CONTEXT);
+            } else {
+                keepUntilClosed(owner, memoryId, () -> {
+                    opened--;
+                    range.close();
+                });
+                IpcReplies.hwsIpcOpen(call.reply(), range.address() + place.offset(), found.bytes());
+                call.finish(CudaResult.SUCCESS);
+            }
+        });
+    }
+
+    /** Enters opened memory; false when the address is open already or the session has ended. */
+    private boolean isRegistered(Call call, Handle owner, long memoryId, long address, long bytes,
+        OpenedRanges.Mapped range) {
+        objects.register(call, HandleKind.IPC_MEMORY, memoryId, address, owner, range);
+        Handle handle = call.isRejected() ? null : objects.handles().find(HandleKind.IPC_MEMORY, memoryId);
+        boolean isAdded = handle != null && objects.allocations().add(address, bytes, handle);
+        if (handle != null && !isAdded) {
+            // A correct guest counts its openings and sends only the first.
+            objects.drop(HandleKind.IPC_MEMORY, memoryId);
+        }
+        return isAdded;
+    }
+
+    /** Runs a step when the memory is closed, with its context as well. The charge for that costs nothing. */
+    private void keepUntilClosed(Handle owner, long memoryId, Runnable closed) {
         MemoryQuota.Charge imported = objects.quota().claim(objects.deviceOf(owner), 0);
         imported.passTo(counted -> {
-            release(name);
+            closed.run();
             counted.run();
         });
         objects.keepCharge(objects.handles().find(HandleKind.IPC_MEMORY, memoryId), imported);
@@ -218,13 +323,7 @@ final class IpcCalls implements IpcManualCalls<Call> {
             call.finish(CudaResult.INVALID_VALUE);
             return false;
         }
-        objects.register(call, HandleKind.IPC_MEMORY, memoryId, address, owner, null);
-        Handle opened = call.isRejected() ? null : objects.handles().find(HandleKind.IPC_MEMORY, memoryId);
-        if (opened == null || !objects.allocations().add(address, bytes, opened)) {
-            // The address is open already. A correct guest counts its openings and sends only the first.
-            if (opened != null) {
-                objects.drop(HandleKind.IPC_MEMORY, memoryId);
-            }
+        if (!isRegistered(call, owner, memoryId, address, bytes, null)) {
             backend.close(address);
             call.finish(CudaResult.INVALID_VALUE);
             return false;
@@ -237,11 +336,12 @@ final class IpcCalls implements IpcManualCalls<Call> {
     @Override
     public void hwsIpcClose(Call call, long memory, long memoryId) {
         Handle owner = call.lastObject().owner();
+        boolean isRange = call.lastObject().info(OpenedRanges.Mapped.class) != null;
         MemoryQuota.Charge imported = objects.takeCharge(call.lastObject());
         objects.drop(HandleKind.IPC_MEMORY, memoryId); // later copies cannot use it from now on
         waits.run(call, () -> {
             int entered = objects.isLive(owner) ? objects.enter(owner) : CudaResult.INVALID_CONTEXT;
-            int result = entered != 0 ? entered : backend.close(memory);
+            int result = entered != 0 || isRange ? entered : backend.close(memory);
             imported.giveBack(); // the driver has given it up, or its context is gone
             call.finish(result);
         });
@@ -275,6 +375,7 @@ final class IpcCalls implements IpcManualCalls<Call> {
         SharedObject entry = before != null ? before
             : new SharedObject(random.nextLong(), random.nextLong(), out.toArray(ValueLayout.JAVA_BYTE));
         events.put(id, entry);
+        call.deferWithoutRecord();
         keep(call, events, id, entry, EVENT_BYTES, null);
     }
 
@@ -282,7 +383,7 @@ final class IpcCalls implements IpcManualCalls<Call> {
     private boolean isOver(Map.Entry<Long, SharedObject> event) {
         boolean isOver = event.getValue().isKept && objects.handles().find(HandleKind.EVENT, event.getKey()) == null;
         if (isOver) {
-            session.names().unshare(event.getValue().name());
+            session.names().unshare(event.getValue().name().toString());
         }
         return isOver;
     }
@@ -298,10 +399,10 @@ final class IpcCalls implements IpcManualCalls<Call> {
             return;
         }
         call.deferWithoutRecord();
-        String name = name(nameLow, nameHigh);
+        String name = new SharedHandles.Name(nameLow, nameHigh).toString();
         session.names().find(name, found -> {
-            if (found == null || found.bytes() != EVENT_BYTES) {
-                if (found != null) { // memory, which the broker counts as imported
+            if (found == null || found.bytes() != EVENT_BYTES || found.handle().length != MemorySharing.HANDLE_BYTES) {
+                if (found != null && found.bytes() != EVENT_BYTES) { // memory, which the broker counts as imported
                     session.names().release(name);
                 }
                 call.finish(CUresult.CUDA_ERROR_MAP_FAILED);

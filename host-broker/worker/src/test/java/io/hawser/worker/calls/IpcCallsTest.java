@@ -8,21 +8,28 @@ import com.fasterxml.jackson.databind.JsonNode;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.shm.os.Descriptors;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.HeapMemorySharing;
+import io.hawser.worker.fixture.HeapVirtualMemory;
 import io.hawser.worker.fixture.Rig;
 import io.hawser.worker.session.CudaResult;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 @Timeout(300)
 class IpcCallsTest {
     private static final String HANDLE = "bc01000000000000" + "00".repeat(56);
+    private static final long UNIT = HeapVirtualMemory.UNIT;
+    private static final String FIRST = "0000000000000000000000000000000a";
+    private static final String SECOND = "0000000000000000000000000000000b";
+    private static final String OFFSET_64 = "4000000000000000";
     private static final String EVENT_HANDLE = "bce1000000000000" + "00".repeat(56);
 
     private static void tell(Rig rig, String json) throws IOException {
@@ -39,7 +46,7 @@ class IpcCallsTest {
     }
 
     private static Guest.Received share(Rig rig, long address) throws IOException {
-        long request = rig.guest().send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address);
+        long request = rig.guest().send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address, UNIT);
         JsonNode share = rig.expect("share");
         assertEquals(128, share.path("handle").asText().length());
         tell(rig, "{'type':'shared','name':'" + share.path("name").asText() + "','kept':true}");
@@ -72,11 +79,11 @@ class IpcCallsTest {
             long one = guest.allocate(100);
             long two = guest.allocate(200);
             Guest.Received first = share(rig, one);
-            Guest.Received again = guest.call(CudaOpcodes.hwsIpcShare, one); // answered without the broker
+            Guest.Received again = guest.call(CudaOpcodes.hwsIpcShare, one, UNIT); // answered without the broker
             assertEquals(name(first), name(again));
             assertNotEquals(name(first), name(share(rig, two)));
-            assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsIpcShare, one + 8).status());
-            assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsIpcShare, 0x1234).status());
+            assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsIpcShare, one + 8, UNIT).status());
+            assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsIpcShare, 0x1234, -1).status());
             long id = guest.newId(HandleKind.IPC_MEMORY);
             assertEquals(CudaResult.INVALID_CONTEXT,
                 guest.call(CudaOpcodes.hwsIpcOpen, id, first.i64(0), first.i64(8)).status(), "memory of its own");
@@ -88,7 +95,7 @@ class IpcCallsTest {
     void shouldFailWhenBrokerKeepsNoName() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             long address = rig.guest().allocate(100);
-            long request = rig.guest().send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address);
+            long request = rig.guest().send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address, UNIT);
             String name = rig.expect("share").path("name").asText();
             tell(rig, "{'type':'shared','name':'" + name + "','kept':false}");
             assertEquals(CudaResult.OUT_OF_MEMORY, rig.guest().replyTo(request).status());
@@ -127,7 +134,7 @@ class IpcCallsTest {
             Guest guest = rig.guest();
             long all = guest.call(Guest.MEM_GET_INFO).i64(0);
             long address = guest.allocate(4096);
-            long request = guest.send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address);
+            long request = guest.send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address, UNIT);
             JsonNode share = rig.expect("share");
             String name = share.path("name").asText();
             assertEquals(0, share.path("column").asInt());
@@ -170,7 +177,7 @@ class IpcCallsTest {
             long address = open(rig, guest.newId(HandleKind.IPC_MEMORY), 100).i64(0);
             guest.send(Guest.MEM_FREE, 0, address);
             assertEquals(CudaResult.INVALID_VALUE, guest.call(Guest.CTX_SYNCHRONIZE).status());
-            assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsIpcShare, address).status());
+            assertEquals(CudaResult.INVALID_VALUE, guest.call(CudaOpcodes.hwsIpcShare, address, UNIT).status());
         }
     }
 
@@ -238,6 +245,117 @@ class IpcCallsTest {
             rig.guest().send(CudaOpcodes.hwsIpcClose, Guest.REPLY, rig.guest().newId(HandleKind.IPC_MEMORY));
             String reason = rig.guest().reasonOfLoss();
             assertTrue(reason.contains("a handle must have been created with its kind"), reason);
+        }
+    }
+
+    /** Maps a piece of memory and returns its address. */
+    private static long mapping(Guest guest) throws IOException {
+        long id = guest.newId(HandleKind.MEM_ALLOCATION);
+        assertEquals(0, guest.call(CudaOpcodes.hwsMemCreate, out -> {
+            out.fixed(32);
+            out.i64(0, id);
+            out.i64(8, UNIT);
+        }).status());
+        long address = guest.call(CudaOpcodes.hwsMemReserve, UNIT, 0, 0).i64(0);
+        assertEquals(0, guest.call(CudaOpcodes.hwsMemMap, address, UNIT, 0, id).status());
+        return address;
+    }
+
+    private static void kept(Rig rig, JsonNode share) throws IOException {
+        tell(rig, "{'type':'shared','name':'" + share.path("name").asText() + "','kept':true}");
+    }
+
+    /** The bytes of a name, as a range names its pieces. */
+    private static String little(String name) {
+        byte[] bytes = HexFormat.of().parseHex(name);
+        for (int i = 0; i < bytes.length / 2; i++) {
+            byte swapped = bytes[i];
+            bytes[i] = bytes[bytes.length - 1 - i];
+            bytes[bytes.length - 1 - i] = swapped;
+        }
+        return HexFormat.of().formatHex(bytes);
+    }
+
+    @Test
+    void shouldShareARangeByTheNameOfItsPiece() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            long address = mapping(rig.guest());
+            long request = rig.guest().send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address, UNIT);
+            JsonNode piece = rig.expect("share");
+            Descriptors.close(rig.descriptors().receive());
+            assertEquals(UNIT, piece.path("chargedBytes").asLong());
+            kept(rig, piece);
+            JsonNode range = rig.expect("share");
+            assertEquals(0, range.path("chargedBytes").asLong(), "the piece is charged already");
+            assertEquals("00".repeat(8) + little(piece.path("name").asText()), range.path("handle").asText());
+            kept(rig, range);
+            Guest.Received reply = rig.guest().replyTo(request);
+            assertEquals(range.path("name").asText(), name(reply));
+            assertEquals(name(reply), name(rig.guest().call(CudaOpcodes.hwsIpcShare, address, UNIT)));
+            assertEquals(CudaResult.INVALID_CONTEXT, rig.guest().call(CudaOpcodes.hwsIpcOpen,
+                rig.guest().newId(HandleKind.IPC_MEMORY), reply.i64(0), reply.i64(8)).status(), "memory of its own");
+        }
+    }
+
+    private static void foundPiece(Rig rig, String name) throws IOException {
+        assertEquals(name, rig.expect("find").path("name").asText());
+        int descriptor = Descriptors.memory("piece", UNIT);
+        rig.broker().write(("{'type':'found','name':'" + name + "','handle':'00','column':0,'bytes':" + UNIT + "}")
+            .replace('\'', '"').getBytes(StandardCharsets.UTF_8), descriptor);
+        Descriptors.close(descriptor);
+    }
+
+    @Test
+    void shouldMapThePiecesOfARangeOnceForAllRangesInThem() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long id = guest.newId(HandleKind.IPC_MEMORY);
+            long request = ask(guest, id);
+            found(rig, OFFSET_64 + little(FIRST) + little(SECOND), UNIT);
+            expectRelease(rig);
+            foundPiece(rig, FIRST);
+            foundPiece(rig, SECOND);
+            Guest.Received opened = guest.replyTo(request);
+            assertEquals(0, opened.status());
+            assertEquals(UNIT, opened.i64(8));
+            long second = guest.newId(HandleKind.IPC_MEMORY);
+            long other = ask(guest, second);
+            found(rig, "00".repeat(8) + little(FIRST) + little(SECOND), 64);
+            Guest.Received beside = guest.replyTo(other);
+            assertEquals(opened.i64(0) - 64, beside.i64(0));
+            assertEquals(0, guest.call(CudaOpcodes.hwsIpcClose, id).status());
+            assertEquals(2, rig.gpu().virtualMemory().live().size(), "the other range uses the pieces");
+            assertEquals(0, guest.call(CudaOpcodes.hwsIpcClose, second).status());
+            expectRelease(rig); // of the second range, after its look-up
+            assertEquals(FIRST, rig.expect("release").path("name").asText());
+            assertEquals(SECOND, rig.expect("release").path("name").asText());
+            assertEquals(Set.of(), rig.gpu().virtualMemory().live());
+        }
+    }
+
+    @Test
+    void shouldRefuseRangesThatLie() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            for (String handle : List.of("00", "00".repeat(8), OFFSET_64 + "00".repeat(15),
+                "ff".repeat(8) + little(FIRST), "00".repeat(8) + little(FIRST).repeat(121))) {
+                long request = ask(guest, guest.newId(HandleKind.IPC_MEMORY));
+                found(rig, handle, 64);
+                assertEquals(CudaResult.INVALID_VALUE, guest.replyTo(request).status(), handle);
+            }
+            for (long bytes : new long[] {UNIT, Long.MAX_VALUE}) {
+                long request = ask(guest, guest.newId(HandleKind.IPC_MEMORY));
+                found(rig, OFFSET_64 + little(FIRST), bytes);
+                foundPiece(rig, FIRST);
+                assertEquals(CudaResult.INVALID_VALUE, guest.replyTo(request).status(), "beyond its piece");
+            }
+            long request = ask(guest, guest.newId(HandleKind.IPC_MEMORY));
+            found(rig, OFFSET_64 + little(FIRST) + little(SECOND), 64);
+            foundPiece(rig, FIRST);
+            assertEquals(SECOND, rig.expect("find").path("name").asText());
+            tell(rig, "{'type':'notfound','name':'" + SECOND + "'}");
+            assertEquals(CudaResult.INVALID_VALUE, guest.replyTo(request).status());
+            assertEquals(Set.of(), rig.gpu().virtualMemory().live());
         }
     }
 }
