@@ -226,16 +226,16 @@ class SharedMemoryTest {
         assertTrue(share(99, "one", named(99)), "what has no descriptor must not count");
         for (int vgpu = 2; vgpu <= 4; vgpu++) {
             for (int i = 0; i < quarter; i++) {
-                assertTrue(pass(vgpu, "vgpu " + vgpu, i));
+                assertTrue(pass(100 + vgpu, "vgpu " + vgpu, i));
             }
         }
-        assertFalse(pass(5, "five", 1));
+        assertFalse(pass(200, "five", 1));
         memory.unshare(0, "one", name(0));
-        assertTrue(pass(5, "five", 1));
-        memory.sessionEnded(5, "five");
+        assertTrue(pass(200, "five", 1));
+        memory.sessionEnded(200, "five");
         for (int session = 0; session < quarter; session++) {
             memory.sessionEnded(session, "one");
-            memory.sessionEnded(session, "vgpu " + session);
+            memory.sessionEnded(100 + session, "vgpu " + session);
         }
         assertEquals(0, memory.descriptors());
     }
