@@ -6,9 +6,10 @@ import io.hawser.worker.session.Call;
 import io.hawser.worker.session.DeviceArena;
 import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
+import java.util.List;
 
 /** The arena of device memory. Session thread. */
-final class ArenaCalls implements ArenaManualCalls<Call> {
+final class ArenaCalls implements ArenaManualCalls<Call>, MemoryParts {
     private final DeviceArena arena;
     private final MemoryQuota quota;
 
@@ -38,6 +39,13 @@ final class ArenaCalls implements ArenaManualCalls<Call> {
     @Override
     public void hwsArenaFreed(Call call, int device, long address, long bytes) {
         call.finish(arena.freed(device, address, bytes));
+    }
+
+    @Override
+    public List<Part> parts(long address, long bytes) {
+        DeviceArena.Place place = arena.find(address, bytes);
+        return place == null ? List.of() : List.of(new Part(place.memory(), place.slabBytes(), place.offset(), bytes,
+            place.charge()));
     }
 
     @Override

@@ -29,6 +29,7 @@ public final class Calls implements CallDispatcher {
         StreamCalls streams = new StreamCalls(session);
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
         region = new RegionCopies(session, shared);
+        ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
         dispatcher = new CudaDispatcher<>(session.backend().driver(),
@@ -39,7 +40,7 @@ public final class Calls implements CallDispatcher {
             new LinkCalls(session),
             launches,
             memory,
-            new ArenaCalls(session),
+            arena,
             new HostMemoryCalls(session, shared, region),
             new ManagedCalls(session, shared),
             new PoolCalls(session, memory),
@@ -53,7 +54,7 @@ public final class Calls implements CallDispatcher {
             vmm,
             streamMemory,
             streamMemory,
-            new IpcCalls(session, vmm, handles));
+            new IpcCalls(session, arena, handles));
     }
 
     /**

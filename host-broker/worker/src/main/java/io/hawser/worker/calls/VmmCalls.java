@@ -21,7 +21,7 @@ import java.util.TreeMap;
  * Virtual memory management. The session keeps its own tables of reservations and mappings, so a guest can neither use
  * addresses of the worker nor unmap memory of others. Session thread.
  */
-final class VmmCalls implements VmmManualCalls<Call>, MemoryParts {
+final class VmmCalls implements VmmManualCalls<Call> {
     /** Reservations of one session; each costs an entry here and in the driver. */
     private static final int MAX_RESERVATIONS = 1 << 16;
     /** Mappings of one session; each costs an entry here and in the driver. */
@@ -41,7 +41,7 @@ final class VmmCalls implements VmmManualCalls<Call>, MemoryParts {
         }
     }
 
-    private record Mapping(long bytes, long offset, Handle memory) {}
+    private record Mapping(long bytes, Handle memory) {}
 
     private final Session session;
     private final GuestObjects objects;
@@ -232,7 +232,7 @@ final class VmmCalls implements VmmManualCalls<Call>, MemoryParts {
                 throw new IllegalStateException("the backend must not reserve addresses that are in use: address=0x"
                     + Long.toHexString(address) + " bytes=" + bytes);
             }
-            mappings.put(address, new Mapping(bytes, offset, handle));
+            mappings.put(address, new Mapping(bytes, handle));
             memory.mappings++;
         }
         call.finish(result);
@@ -267,19 +267,6 @@ final class VmmCalls implements VmmManualCalls<Call>, MemoryParts {
     }
 
     /** The guest library refuses to share mappings by IPC handles, as NVIDIA's driver does. */
-    @Override
-    public List<Part> parts(long address, long bytes) {
-        Map.Entry<Long, Mapping> below = mappings.floorEntry(address);
-        if (below == null || bytes <= 0 || bytes > below.getValue().bytes - (address - below.getKey())) {
-            return List.of();
-        }
-        Handle handle = below.getValue().memory;
-        Allocation memory = handle.info(Allocation.class);
-        long offset = below.getValue().offset + address - below.getKey();
-        return memory.isOpened ? List.of() : List.of(new Part(handle.nativeHandle(), memory.bytes, offset, bytes,
-            objects.chargeOf(handle)));
-    }
-
     @Override
     public void hwsMemUnmap(Call call, long address, long bytes) {
         NavigableMap<Long, Mapping> gone = whole(address, bytes);

@@ -49,6 +49,13 @@ public final class DeviceArena {
             accessing.add(device);
         }
 
+        /** The slab that contains a whole range; null when there is none. */
+        Map.Entry<Long, Slab> find(long first, long length) {
+            Map.Entry<Long, Slab> slab = slabs.floorEntry(first);
+            return slab != null && length > 0 && length <= slab.getValue().bytes - (first - slab.getKey()) ? slab
+                : null;
+        }
+
         boolean hasRoom(long first, long length) {
             long offset = first - address;
             if (offset < 0 || length <= 0 || length > bytes - offset || (first | length) % PAGE_BYTES != 0) {
@@ -226,9 +233,35 @@ public final class DeviceArena {
 
     private boolean isInSlab(int device, long address, long bytes) {
         Window window = windows.get(device);
-        Map.Entry<Long, Slab> slab = window == null || !needsReports() ? null : window.slabs.floorEntry(address);
-        return slab != null && bytes > 0 && address % GRANULE_BYTES == 0
-            && bytes <= slab.getValue().bytes - (address - slab.getKey());
+        return window != null && needsReports() && address % GRANULE_BYTES == 0 && window.find(address, bytes) != null;
+    }
+
+    /**
+     * A place in a slab.
+     *
+     * @param memory the backend's handle of the slab.
+     * @param slabBytes length of the slab.
+     * @param offset of the place from the slab's first byte.
+     * @param charge the slab's.
+     */
+    public record Place(long memory, long slabBytes, long offset, MemoryQuota.Charge charge) {}
+
+    /**
+     * Finds the slab of a range.
+     *
+     * @param address first byte.
+     * @param bytes length, any number.
+     * @return null when no slab contains the whole range, or the range is empty.
+     */
+    public Place find(long address, long bytes) {
+        for (Window window : windows.values()) {
+            Map.Entry<Long, Slab> slab = window.find(address, bytes);
+            if (slab != null) {
+                return new Place(slab.getValue().memory, slab.getValue().bytes, address - slab.getKey(),
+                    slab.getValue().charge);
+            }
+        }
+        return null;
     }
 
     /**

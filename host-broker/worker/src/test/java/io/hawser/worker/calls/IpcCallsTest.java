@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.HwsDeviceInfo;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
@@ -15,6 +16,7 @@ import io.hawser.worker.fixture.HeapMemorySharing;
 import io.hawser.worker.fixture.HeapVirtualMemory;
 import io.hawser.worker.fixture.Rig;
 import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.DeviceArena;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
@@ -248,16 +250,17 @@ class IpcCallsTest {
         }
     }
 
-    /** Maps a piece of memory and returns its address. */
-    private static long mapping(Guest guest) throws IOException {
-        long id = guest.newId(HandleKind.MEM_ALLOCATION);
-        assertEquals(0, guest.call(CudaOpcodes.hwsMemCreate, out -> {
+    /** Maps a slab of the arena and returns its address. */
+    private static long slab(Guest guest) throws IOException {
+        long address = guest.call(CudaOpcodes.hwsDeviceInfo, out -> {
+            out.fixed(8);
+            out.i32(0, 0);
+        }).i64(HwsDeviceInfo.ARENA_ADDRESS_OFFSET);
+        assertEquals(0, guest.call(CudaOpcodes.hwsArenaMap, out -> {
             out.fixed(32);
-            out.i64(0, id);
-            out.i64(8, UNIT);
+            out.i64(8, address);
+            out.i64(16, DeviceArena.PAGE_BYTES);
         }).status());
-        long address = guest.call(CudaOpcodes.hwsMemReserve, UNIT, 0, 0).i64(0);
-        assertEquals(0, guest.call(CudaOpcodes.hwsMemMap, address, UNIT, 0, id).status());
         return address;
     }
 
@@ -279,15 +282,15 @@ class IpcCallsTest {
     @Test
     void shouldShareARangeByTheNameOfItsPiece() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
-            long address = mapping(rig.guest());
+            long address = slab(rig.guest()) + UNIT;
             long request = rig.guest().send(CudaOpcodes.hwsIpcShare, Guest.REPLY, address, UNIT);
             JsonNode piece = rig.expect("share");
             Descriptors.close(rig.descriptors().receive());
-            assertEquals(UNIT, piece.path("chargedBytes").asLong());
+            assertEquals(DeviceArena.PAGE_BYTES, piece.path("chargedBytes").asLong());
             kept(rig, piece);
             JsonNode range = rig.expect("share");
             assertEquals(0, range.path("chargedBytes").asLong(), "the piece is charged already");
-            assertEquals("00".repeat(8) + little(piece.path("name").asText()), range.path("handle").asText());
+            assertEquals("0000010000000000" + little(piece.path("name").asText()), range.path("handle").asText());
             kept(rig, range);
             Guest.Received reply = rig.guest().replyTo(request);
             assertEquals(range.path("name").asText(), name(reply));
