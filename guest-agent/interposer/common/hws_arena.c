@@ -6,8 +6,7 @@
 #include <string.h>
 
 #define OUT_OF_MEMORY 2                   /* CUDA_ERROR_OUT_OF_MEMORY */
-#define MAX_KEPT_SLAB_BYTES (64ull << 20) /* to map a larger slab again costs little for its size */
-#define MAX_KEPT_SLABS 64
+#define MAX_KEPT_SLABS 64 /* limits a search */
 #define GRANULES 4096u /* of a page */
 #define USED 0x8000u   /* in a length */
 #define NONE UINT32_MAX
@@ -332,7 +331,7 @@ static bool divide(hws_arena_t *arena, uint64_t address) {
 
 /* Keeps a free slab. Returns the number of slabs that the caller must unmap. Lock held. */
 static size_t keep(hws_arena_t *arena, hws_slab_t slab, hws_slab_t *dropped) {
-    if (slab.bytes > MAX_KEPT_SLAB_BYTES || slab.bytes > arena->kept_limit) {
+    if (slab.bytes > arena->kept_limit) {
         dropped[0] = slab;
         return 1;
     }

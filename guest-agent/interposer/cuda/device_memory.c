@@ -14,7 +14,6 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define MAX_KEPT_BYTES (128ull << 20)
 #define KEPT_SHARE 16 /* of the device's memory, at most 1/16 */
 #define LOOK_NS 50000000l
 #define IDLE_LOOKS 20 /* one second */
@@ -55,12 +54,11 @@ void hws_device_memory_open(CUdevice device, const hws_device_t *properties) {
         || (info->arenaAddress | info->arenaBytes) % HWS_ARENA_PAGE_BYTES != 0) {
         return;
     }
-    uint64_t share = info->totalBytes / KEPT_SHARE;
     const hws_arena_owner_t owner = {.map = map, .unmap = unmap, .owner = memory};
     memory->ordinal = properties->ordinal;
     memory->reports = info->arenaReports != 0;
     memory->arena =
-        hws_arena_new(info->arenaAddress, info->arenaBytes, share < MAX_KEPT_BYTES ? share : MAX_KEPT_BYTES, &owner);
+        hws_arena_new(info->arenaAddress, info->arenaBytes, info->totalBytes / KEPT_SHARE, &owner);
     /* Keeps memory of this process away from the window: hws_interval_reserve() says why. May fail as it may. */
     (void) mmap((void *) (uintptr_t) info->arenaAddress, info->arenaBytes, PROT_NONE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
