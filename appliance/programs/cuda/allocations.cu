@@ -105,6 +105,12 @@ static size_t free_bytes() {
     return available;
 }
 
+static size_t total_bytes() {
+    size_t available, total;
+    CUDA_OK(cudaMemGetInfo(&available, &total));
+    return total;
+}
+
 static void use_all_memory() {
     std::vector<void *> blocks;
     for (size_t mib : {1, 3, 5, 7, 30}) {
@@ -113,16 +119,16 @@ static void use_all_memory() {
     size_t before = free_bytes();
     void *large = device_array<char>(64 * MIB);
     size_t taken = before - free_bytes();
-    check_true("an allocation takes as much memory as it has", taken >= 64 * MIB && taken < 66 * MIB);
+    check_true("an allocation takes no more memory than it has", taken <= 64 * MIB); // the driver may have kept some
     CUDA_OK(cudaFree(large));
     for (void *each : blocks) {
         CUDA_OK(cudaFree(each));
     }
-    size_t most = (free_bytes() - 8 * MIB) / (2 * MIB) * (2 * MIB);
+    size_t most = (free_bytes() - 8 * MIB - total_bytes() / 64) / (2 * MIB) * (2 * MIB); // drivers need some memory
     for (int i = 0; i < 3; i++) {
         void *all, *more = nullptr;
         CUDA_OK(cudaMalloc(&all, most)); // also the memory of the blocks before
-        CUDA_IS(cudaErrorMemoryAllocation, cudaMalloc(&more, 64 * MIB));
+        CUDA_IS(cudaErrorMemoryAllocation, cudaMalloc(&more, 64 * MIB + total_bytes() / 32));
         CUDA_IS(cudaErrorMemoryAllocation, cudaGetLastError());
         CUDA_OK(cudaFree(all));
         CUDA_OK(cudaMalloc(&more, 64 * MIB));
