@@ -269,7 +269,7 @@ static void allocations(const benchmark_options_t *options) {
     CU_OK(cuMemGetInfo(&available, &total));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] < available / 2; i++) {
         size_t bytes = sizes[i];
-        snprintf(name, sizeof name, "malloc_free.%zu", bytes);
+        snprintf(name, sizeof name, bytes == 1 << 20 ? "malloc_free" : "malloc_free.%zu", bytes); /* an old name */
         repeat(options, name, 1, allocate_and_free, &bytes);
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows && ROW * rows[i] < available / 2; i++) {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUT_OF_MEMORY 2                   /* CUDA_ERROR_OUT_OF_MEMORY */
+#define OUT_OF_MEMORY 2   /* CUDA_ERROR_OUT_OF_MEMORY */
 #define MAX_KEPT_SLABS 64 /* limits a search */
-#define GRANULES 4096u /* of a page */
-#define USED 0x8000u   /* in a length */
+#define GRANULES 4096u    /* of a page */
+#define USED 0x8000u      /* in a length */
 #define NONE UINT32_MAX
 #define BINS 64
 #define MAX_SEARCH 32 /* runs of one bin that may be too short */

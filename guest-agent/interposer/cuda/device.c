@@ -119,7 +119,7 @@ CUresult hws_devices_load(uint32_t count) {
         all[i].info.name[sizeof all[i].info.name - 1] = '\0';
         restrict_attributes(&all[i].info, managed);
     }
-    int chosen[HWS_MAX_DEVICES];
+    int chosen[HWS_MAX_DEVICES] = {0};
     device_count = hws_devices_choose(getenv("CUDA_VISIBLE_DEVICES"), all, (int) count, chosen);
     for (int i = 0; i < device_count; i++) {
         devices[i] = all[chosen[i]];

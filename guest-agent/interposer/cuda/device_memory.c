@@ -10,7 +10,9 @@
 #include "hws_quiet.h"
 #include "hws_thread.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -57,11 +59,13 @@ void hws_device_memory_open(CUdevice device, const hws_device_t *properties) {
     const hws_arena_owner_t owner = {.map = map, .unmap = unmap, .owner = memory};
     memory->ordinal = properties->ordinal;
     memory->reports = info->arenaReports != 0;
-    memory->arena =
-        hws_arena_new(info->arenaAddress, info->arenaBytes, info->totalBytes / KEPT_SHARE, &owner);
-    /* Keeps memory of this process away from the window: hws_interval_reserve() says why. May fail as it may. */
-    (void) mmap((void *) (uintptr_t) info->arenaAddress, info->arenaBytes, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    memory->arena = hws_arena_new(info->arenaAddress, info->arenaBytes, info->totalBytes / KEPT_SHARE, &owner);
+    /* Keeps memory of this process away from the window: hws_interval_reserve() says why. */
+    if (mmap((void *) (uintptr_t) info->arenaAddress, info->arenaBytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
+        == MAP_FAILED) {
+        hws_log(HWS_DEBUG, "the addresses of device memory are not all free in this process: %s", strerror(errno));
+    }
 }
 
 bool hws_device_memory_has_arena(CUdevice device) {

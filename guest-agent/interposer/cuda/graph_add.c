@@ -44,7 +44,7 @@ static CUresult add(const hws_new_node_t *place, CUresult taken, hws_params_t *p
     HWS_REQUIRE(phGraphNode != NULL && hws_graph_get(hGraph) != NULL);                                                 \
     const hws_new_node_t place = {                                                                                     \
         .node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies, .count = numDependencies};               \
-    hws_params_t params
+    hws_params_t params = {0}
 
 HWS_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                             size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams) {

@@ -46,7 +46,7 @@ final class AcceptedDifferences {
             .map(AcceptedDifferences::entry).toList());
     }
 
-    /** The lists of the program. @param names of resources. */
+    /** Reads lists of the program; {@code names} are names of resources. */
     static AcceptedDifferences ofResources(List<String> names) {
         return of(names.stream().flatMap(AcceptedDifferences::lines));
     }

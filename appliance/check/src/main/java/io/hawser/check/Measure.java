@@ -113,7 +113,8 @@ record Measure(String name, String label, String unit, String socket, String mem
         for (long bytes : new long[] {4 * KIB, MIB, 64 * MIB, 256 * MIB, 1024 * MIB}) {
             Target target = bytes == MIB ? new Target(AT_MOST_NATIVE_TIMES, 1)
                 : bytes <= 64 * MIB ? NEAR_NATIVE : new Target(AT_MOST_NATIVE_TIMES, 1.2);
-            rows.add(new Measure("calls.malloc_free." + bytes, "allocate and free " + size(bytes), "us", "", "",
+            String name = "calls.malloc_free" + (bytes == MIB ? "" : "." + bytes);
+            rows.add(new Measure(name, "allocate and free " + size(bytes), "us", "", "",
                 target, target, 0));
         }
         for (long bytes : new long[] {MIB, 16 * MIB}) {

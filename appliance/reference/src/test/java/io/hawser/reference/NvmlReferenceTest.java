@@ -36,7 +36,8 @@ class NvmlReferenceTest {
             }
         }
         List<String> lines = new ArrayList<>(List.of(""));
-        for (Map.Entry<String, JsonNode> export : read("unsupported").get("exports").properties()) {
+        JsonNode unsupported = read("unsupported").get("groups").get(0).get("exports");
+        for (Map.Entry<String, JsonNode> export : unsupported.properties()) {
             String last = lines.getLast();
             if (last.length() + export.getKey().length() + 1 > COLUMNS) {
                 lines.add(export.getKey());
