@@ -122,7 +122,7 @@ static device_t open_device(CUdevice cuda) {
     return device;
 }
 
-/* Calls NVML until `done` says so, or fails. */
+/* Calls NVML until `done` returns true. Fails when the time is up. */
 static int wait_until(int (*done)(device_t, unsigned long long), device_t device, unsigned long long value) {
     const struct timespec pause = {0, 20000000};
     double end = check_seconds() + PATIENCE_S;

@@ -1,5 +1,5 @@
 /*
- * Descriptors that stand for memory in the guest: what cuMemExportToShareableHandle gives to a program.
+ * Descriptors that stand for memory in the guest. cuMemExportToShareableHandle gives them to a program.
  *
  * A descriptor is one end of a pair of connected sockets. The name of the memory, by which the broker finds it, waits
  * in its queue. Every process that has the descriptor can look at it there (MSG_PEEK). The exporting process keeps the

@@ -1,4 +1,4 @@
-// What a run of random calls knows: its random numbers, the handles and blocks that calls have created, and the line
+// The state of a run of random calls: its random numbers, the handles and blocks that calls have created, and the line
 // that it writes. Values of handles and addresses never reach a line; names do.
 #ifndef HAWSER_RANDOM_CALLS_STATE_H
 #define HAWSER_RANDOM_CALLS_STATE_H

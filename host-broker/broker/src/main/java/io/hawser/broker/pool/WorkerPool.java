@@ -84,7 +84,7 @@ public final class WorkerPool {
     }
 
     /**
-     * What a pool must know of the other pools.
+     * Facts about the other pools.
      *
      * @param weights of vGPUs, by name, 1 to 100.
      * @param active whether a start waits, or has waited lately, for a worker of another pool.

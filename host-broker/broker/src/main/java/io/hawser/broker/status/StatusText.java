@@ -41,7 +41,7 @@ public final class StatusText implements StatusSource {
     private final Gpus gpus;
 
     /**
-     * What the broker knows of its GPUs.
+     * Facts about the broker's GPUs.
      *
      * @param devices the GPUs; empty before the broker knows them.
      * @param readings measured figures of a GPU, by its UUID.

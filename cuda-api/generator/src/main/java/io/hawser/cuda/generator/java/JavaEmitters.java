@@ -51,7 +51,7 @@ public final class JavaEmitters {
             }
         }
 
-        /** What serves records, and the guest's side of them. */
+        /** Writes the classes that serve records, and the guest's side of the records. */
         private void travelling() throws IOException {
             write("client.package-info", new Code()
                 .line("/** The guest's side in Java, for tests and tools: requests and replies of %s. */",

@@ -152,7 +152,7 @@ final class TextureRules {
         throw l.invalid("a texture or surface must stand in brackets with its coordinates");
     }
 
-    /** Three coordinates; those that the geometry lacks are 0. PTX lets a vector be longer than the geometry needs. */
+    /** Three coordinates; 0 where the geometry has fewer. PTX lets a vector be longer than the geometry needs. */
     static List<Src> coordinates(Lowering l, Operand operand, Geometry geometry, PtxType type) throws PtxException {
         List<Operand> given = operand instanceof Operand.Vector v ? v.elements() : List.of(operand);
         if (given.size() < geometry.dimensions() || given.size() > 4) {

@@ -2,7 +2,7 @@ package io.hawser.gpu.software.exec;
 
 /** Executes suld, sust and sured. Generated code finds an address first, and then accesses it by elements. */
 public final class SurfaceUnit {
-    /** What an access outside of the surface does; the numbers are constants in generated code. */
+    /** The effect of an access outside of the surface; the numbers are constants in generated code. */
     public enum Outside {
         /** Ends the context. */
         TRAP,
