@@ -51,6 +51,31 @@ class CreditTest {
     }
 
     @Test
+    void shouldReleaseCreditOfDestroyedStreams() throws IOException {
+        try (Rig rig = Rig.withGuest(carrier)) {
+            Guest guest = rig.guest();
+            long memory = guest.allocate(LARGE_BYTES);
+            byte[] data = new byte[LARGE_BYTES / 16];
+            long sent = 0;
+            for (int i = 0; sent < WINDOW_BYTES + WINDOW_BYTES / 16; i++) {
+                while (sent + LARGE_BYTES - guest.releasedBytes() > WINDOW_BYTES) {
+                    guest.any(); // only CREDIT records can arrive
+                }
+                long stream = guest.createStream();
+                byte[] part = i % 2 == 0 ? data : new byte[64];
+                guest.write(memory, stream, part);
+                guest.send(CudaOpcodes.cuStreamDestroy_v2, 0, stream);
+                sent += part.length + RECORD_BYTES;
+            }
+            assertEquals(0, guest.synchronize(0));
+            guest.close();
+            rig.expect("ended");
+            assertTrue(rig.join());
+            assertEquals("", rig.gpu().leftAtClose(), "the last streams waited for no marker");
+        }
+    }
+
+    @Test
     void shouldRefuseMoreSmallWorkThanTheWindowHolds() throws IOException {
         try (Rig rig = Rig.withGuest(carrier)) {
             Guest guest = rig.guest();

@@ -312,7 +312,6 @@ public final class GuestObjects {
                 }
             } else if (gone.kind() == HandleKind.CONTEXT) {
                 streams.forget(gone).forEach(work::abandon);
-                work.forget(gone.nativeHandle());
                 allocations.removeOwner(gone);
                 graphMemory.forget(gone);
                 forgetLibraries(gone);
@@ -321,6 +320,9 @@ public final class GuestObjects {
                     currentContextId = -1;
                 }
             }
+        }
+        if (handle.kind() == HandleKind.CONTEXT) {
+            work.forget(handle.nativeHandle()); // after its streams were abandoned
         }
     }
 

@@ -10,6 +10,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -33,6 +34,8 @@ public final class StreamWork {
     private static final int MARKER_FRACTION = 16; // one stream may use 1/16 of the window without a marker
     private static final int SCARCE_FRACTION = 64; // if credit is scarce, all streams may use 1/64 without markers
 
+    private static final int ABANDONED_STREAMS = 32; // so many of a context wait for one marker
+
     private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
 
     private final GpuBackend backend;
@@ -47,6 +50,7 @@ public final class StreamWork {
     private long unmarkedBytes; // credit of all these streams
     private final Map<DeviceRead, Gates.Gate> reads = new HashMap<>(); // the reads that streams wait for
     private final Map<Long, ArrayDeque<Long>> sideStreams = new HashMap<>(); // idle ones, by native context
+    private final Map<Long, List<Covered>> abandoned = new HashMap<>(); // without a marker, by native context
     private LongToIntFunction enter = context -> CudaResult.INVALID_CONTEXT;
 
     /**
@@ -111,24 +115,34 @@ public final class StreamWork {
 
     /**
      * Gives up a stream that is about to be destroyed. Its resources without a marker are released when all work of its
-     * context so far is done.
+     * context so far is done. A marker of a context costs more than a short copy, so the resources of several streams
+     * wait for one marker, unless they are many or a launch is running.
      *
      * @param stream the stream; the backend may no longer know its handle.
      */
     void abandon(StreamState stream) {
         unmarked.remove(stream);
-        if (stream.hasUnmarked() || stream.isRunning()) {
-            Covered covered = stream.cover();
-            unmarkedBytes -= covered.bytes();
-            long launches = stream.watch();
-            Runnable gone = () -> {
-                turns.reached(stream, launches);
-                release(covered);
-            };
-            int result = backend.whenContextReached(stream.context(), status -> completions.add(gone));
-            if (result != 0) {
-                completions.add(gone);
-            }
+        if (!stream.hasUnmarked() && !stream.isRunning()) {
+            return;
+        }
+        Covered covered = stream.cover();
+        unmarkedBytes -= covered.bytes();
+        List<Covered> waiting = abandoned.computeIfAbsent(stream.context(), key -> new ArrayList<>());
+        waiting.add(covered);
+        long bytes = waiting.stream().mapToLong(Covered::bytes).sum();
+        if (!stream.isRunning() && waiting.size() < ABANDONED_STREAMS
+            && bytes < credit.windowBytes() / SCARCE_FRACTION) {
+            return;
+        }
+        abandoned.remove(stream.context());
+        long launches = stream.watch();
+        Runnable gone = () -> {
+            turns.reached(stream, launches);
+            waiting.forEach(this::release);
+        };
+        int result = backend.whenContextReached(stream.context(), status -> completions.add(gone));
+        if (result != 0) {
+            completions.add(gone);
         }
     }
 
@@ -295,9 +309,13 @@ public final class StreamWork {
         sideStreams.computeIfAbsent(context, key -> new ArrayDeque<>()).push(stream);
     }
 
-    /** Drops the side streams of a context, which were destroyed with it. */
+    /** Drops the side streams of a context, which were destroyed with it, and the resources of abandoned streams. */
     void forget(long context) {
         sideStreams.remove(context);
+        List<Covered> waiting = abandoned.remove(context);
+        if (waiting != null) {
+            waiting.forEach(this::release);
+        }
     }
 
     /** Releases every waiting stream: the session is over. */
