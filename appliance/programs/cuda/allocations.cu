@@ -128,7 +128,7 @@ static void use_all_memory() {
     for (int i = 0; i < 3; i++) {
         void *all, *more = nullptr;
         CUDA_OK(cudaMalloc(&all, most)); // also the memory of the blocks before
-        CUDA_IS(cudaErrorMemoryAllocation, cudaMalloc(&more, 64 * MIB + total_bytes() / 32));
+        CUDA_IS(cudaErrorMemoryAllocation, cudaMalloc(&more, total_bytes() / 2));
         CUDA_IS(cudaErrorMemoryAllocation, cudaGetLastError());
         CUDA_OK(cudaFree(all));
         CUDA_OK(cudaMalloc(&more, 64 * MIB));

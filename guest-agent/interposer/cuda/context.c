@@ -26,6 +26,7 @@ static _Thread_local hws_stack_t stack;
 static pthread_key_t stack_key;
 static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
 static _Atomic unsigned long long last_unique;
+static _Atomic unsigned live_contexts;
 
 static void make_stack_key(void) {
     /* Only frees the stack of a thread that ends. */
@@ -98,6 +99,7 @@ CUresult hws_context_make(CUdevice device, unsigned flags, bool primary, CUconte
         return result;
     }
     hws_handle_attach(HWS_KIND_CONTEXT, handle, kept);
+    atomic_fetch_add(&live_contexts, 1);
     *context_p = context;
     return CUDA_SUCCESS;
 }
@@ -115,7 +117,12 @@ CUresult hws_context_end(CUcontext context) {
         hws_device_memory_release(kept->device);
     }
     hws_handle_drop(HWS_KIND_CONTEXT, handle);
+    atomic_fetch_sub(&live_contexts, 1);
     return result;
+}
+
+bool hws_context_has_several(void) {
+    return atomic_load(&live_contexts) > 1;
 }
 
 CUresult hws_context_wait(CUcontext context) {

@@ -28,6 +28,9 @@ CUresult hws_context_make(CUdevice device, unsigned flags, bool primary, CUconte
 /* Ends a context of hws_context_make() and removes everything that it held. */
 CUresult hws_context_end(CUcontext context);
 
+/* Whether the process has more than one context. */
+bool hws_context_has_several(void);
+
 /* Waits until a context has no work, as cuCtxSynchronize does. Costs no round trip where that is known. */
 CUresult hws_context_wait(CUcontext context);
 

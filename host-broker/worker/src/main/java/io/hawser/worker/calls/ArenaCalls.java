@@ -12,10 +12,12 @@ import java.util.List;
 final class ArenaCalls implements ArenaManualCalls<Call>, MemoryParts {
     private final DeviceArena arena;
     private final MemoryQuota quota;
+    private final ContextWaits waits;
 
     ArenaCalls(Session session) {
         this.arena = session.objects().arena();
         this.quota = session.objects().quota();
+        this.waits = new ContextWaits(session);
     }
 
     @Override
@@ -24,6 +26,11 @@ final class ArenaCalls implements ArenaManualCalls<Call>, MemoryParts {
             call.answerAtOnce();
         }
         call.finish(arena.map(device, address, bytes));
+    }
+
+    @Override
+    public void hwsArenaWait(Call call) {
+        waits.run(call, () -> call.finish(0));
     }
 
     @Override

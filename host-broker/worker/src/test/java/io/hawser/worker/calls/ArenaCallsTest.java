@@ -123,6 +123,19 @@ class ArenaCallsTest {
     }
 
     @Test
+    void shouldWaitForTheWorkOfAllContexts() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP, PAGES * PAGE)) {
+            Guest guest = rig.guest();
+            guest.launch(guest.function(guest.loadImage("hold"), "hold"), 0, new byte[0]);
+            guest.useContext(0);
+            long waiting = guest.send(CudaOpcodes.hwsArenaWait, Guest.REPLY);
+            assertTrue(window(guest) != 0, "other calls go on");
+            rig.gpu().release();
+            assertEquals(0, guest.replyTo(waiting).status());
+        }
+    }
+
+    @Test
     void shouldHoldNothingAfterTheSession() throws Exception {
         try (Rig rig = Rig.withGuest(Carrier.TCP, PAGES * PAGE)) {
             long base = window(rig.guest());
