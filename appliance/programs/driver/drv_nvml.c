@@ -188,7 +188,7 @@ int main(int argc, char **argv) {
     expect("nvmlShutdown", SUCCESS, NVML_PLAIN("nvmlShutdown"));
     expect("nvmlShutdown", UNINITIALIZED, NVML_PLAIN("nvmlShutdown"));
     expect("nvmlInit_v2", SUCCESS, NVML_PLAIN("nvmlInit_v2"));
-    used(device);
+    used(open_device(cuda)); /* handles end with NVML */
     check_equal("locks of files after NVML", (long long) locks, held_locks());
     CU_OK(cuCtxSynchronize());
     return check_pass("the device is CUDA's, and its memory follows allocations");
