@@ -35,7 +35,7 @@ public final class SurfaceUnit {
         boolean inside = column >= 0 && column < columns && y >= 0 && y < texels.height() && z >= 0
             && z < texels.depth();
         if (!inside && outside == Outside.TRAP.ordinal()) {
-            throw new DeviceFault(DeviceFault.LAUNCH_FAILED, "surface access must lie inside the surface: x=" + x
+            throw new DeviceFault(DeviceFault.ILLEGAL_ADDRESS, "surface access must lie inside the surface: x=" + x
                 + " y=" + y + " z=" + z + " bytes=" + bytes + " rowBytes=" + s.rowBytes() + " height="
                 + texels.height() + " depth=" + texels.depth() + Faults.line());
         }

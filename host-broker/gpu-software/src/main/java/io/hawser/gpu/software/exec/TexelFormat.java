@@ -40,6 +40,11 @@ public enum TexelFormat {
         return this == U32 || this == S32;
     }
 
+    /** The lowest fraction of a normalised integer. */
+    float leastFraction() {
+        return this == S8 || this == S16 ? -1 : 0;
+    }
+
     /** The channel at an address that {@link Mem#check} has accepted, as an integer widened by its sign. */
     int integer(long address) {
         return switch (this) {

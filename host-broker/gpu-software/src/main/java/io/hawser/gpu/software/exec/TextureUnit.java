@@ -323,7 +323,7 @@ public final class TextureUnit {
     private void sum(Texture t) {
         for (int channel = 0; channel < CHANNELS; channel++) {
             if (channel >= t.channels()) {
-                result[channel] = absent(t, channel);
+                result[channel] = 0; // an H200 also returns 0 for the last channel
                 continue;
             }
             float value = 0;
@@ -338,13 +338,13 @@ public final class TextureUnit {
 
     private int cornerWord(Texture t, int i, int channel) {
         return corner[i] != 0 ? word(t, corner[i], channel)
-            : channel < t.channels() ? t.sampler().border().word(channel) : absent(t, channel);
+            : channel < t.channels() ? border(t, channel) : 0;
     }
 
     /** A channel of the texel at an address, as a float's bits or an integer. */
     private static int word(Texture t, long address, int channel) {
         if (channel >= t.channels()) {
-            return absent(t, channel);
+            return 0;
         }
         long at = address + (long) channel * t.format().bytes();
         if (!t.isFloating()) {
@@ -354,9 +354,13 @@ public final class TextureUnit {
             : t.format().fraction(at));
     }
 
-    /** The value of a channel that the format lacks: 0, and 1 for the last. */
-    private static int absent(Texture t, int channel) {
-        return channel < 3 ? 0 : t.isFloating() ? Float.floatToRawIntBits(1) : 1;
+    /** The border of a channel. As on an H200, a fraction stays within the fractions of the format. */
+    private static int border(Texture t, int channel) {
+        int word = t.sampler().border().word(channel);
+        if (!t.isFloating() || t.format().isFloating()) {
+            return word;
+        }
+        return Float.floatToRawIntBits(Math.clamp(Float.intBitsToFloat(word), t.format().leastFraction(), 1f));
     }
 
     /** Reads a cube by a direction, which its largest coordinate leads to a face. */

@@ -93,7 +93,7 @@ class SurfacesTest {
         Object[] arguments = {surface, x, y, z, in, out};
         if (!inside && mode.equals("trap")) {
             DeviceFault fault = assertThrows(DeviceFault.class, () -> device.launch("copy", 1, 1, arguments));
-            assertEquals(DeviceFault.LAUNCH_FAILED, fault.cuResult());
+            assertEquals(DeviceFault.ILLEGAL_ADDRESS, fault.cuResult());
         } else {
             device.launch("copy", 1, 1, arguments);
             boolean isZero = !inside && mode.equals("zero");

@@ -261,10 +261,28 @@ class TexturesTest {
                     int[] words = words("integers", texture, points);
                     for (int i = 0; i < 64 * 4; i++) {
                         int expected = i % 4 < channels ? expected(device.at(address, bytes.length), format, fractions,
-                            i / 4 * channels + i % 4) : i % 4 < 3 ? 0 : t.isFloating() ? Float.floatToIntBits(1) : 1;
+                            i / 4 * channels + i % 4) : 0;
                         assertEquals(expected, words[i], format + " channels=" + channels + " fractions=" + fractions);
                     }
                 }
+            }
+        }
+    }
+
+    @Test
+    void shouldKeepTheBorderWithinTheFractionsOfTheFormat() {
+        for (TexelFormat format : List.of(TexelFormat.U8, TexelFormat.S8, TexelFormat.U16, TexelFormat.S16)) {
+            for (float border : new float[] {-2.5f, 0.25f, 2.5f}) {
+                int bits = Float.floatToIntBits(border);
+                AddressMode mode = AddressMode.BORDER;
+                Texture t = new Texture(Shape.FLAT, format, 1, true, false,
+                    List.of(new TexelLevel(device.allocate(16), 2, 2, 1, 8)),
+                    new Sampler(mode, mode, mode, false, false, false, 0, 0, 0,
+                        new Sampler.Border(bits, bits, bits, bits), false, 0));
+                float least = format == TexelFormat.U8 || format == TexelFormat.U16 ? 0 : -1;
+                float expected = Math.max(least, Math.min(1, border));
+                assertEquals(expected, fetch("two", device.memory.objects().add(this, t),
+                    List.of(new float[] {5, 5}))[0], format + " " + border);
             }
         }
     }
