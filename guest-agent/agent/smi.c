@@ -379,8 +379,8 @@ static int parse(int argc, char **argv, options_t *options) {
     if (rc == HWS_EXIT_OK && optind < argc) {
         fprintf(stderr, "hawser smi: %s: not known here\n", argv[optind]);
         rc = HWS_EXIT_USAGE;
-    } else if (rc == HWS_EXIT_OK && query != options->has_format) {
-        fputs(query ? "hawser smi: a query needs --format=csv\n" : "hawser smi: --format needs a query\n", stderr);
+    } else if (rc == HWS_EXIT_OK && options->has_format && !query) {
+        fputs("hawser smi: --format needs a query\n", stderr);
         rc = HWS_EXIT_USAGE;
     } else if (rc == HWS_EXIT_OK && (options->parts != NULL || options->xml) && !options->log) {
         fputs("hawser smi: -d and -x need -q\n", stderr);

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define MAX_PROCESSES 1024
-#define COLUMN 42 /* of the colons */
+#define COLUMN 55 /* of the colons, as in nvidia-smi 580 */
 #define MIB (1 << 20)
 
 /* Parts of -d. */

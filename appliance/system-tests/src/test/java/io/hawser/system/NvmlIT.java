@@ -152,10 +152,11 @@ class NvmlIT {
             "0, 256 MiB, [N/A], [N/A], [N/A]"), rows.lines());
         assertEquals("0, 256\n", smi(environment, "--query-gpu=index,memory.total", "--format=csv,noheader,nounits")
             .out());
+        assertEquals("index\n0\n", smi(environment, "--query-gpu=index").out(), "as nvidia-smi without a format");
         String bus = smi(environment, "--query-gpu=pci.bus_id", "--format=csv,noheader").out().strip();
         assertTrue(smi(environment, "-i", bus, "-L").out().matches("GPU 0: .* \\(UUID: GPU-[0-9a-f-]{36}\\)\n"));
         Ended log = smi(environment, "-q", "-d", "MEMORY");
-        assertTrue(log.lines().contains("        Total                             : 256 MiB"), log::toString);
+        assertTrue(log.lines().contains("        Total" + " ".repeat(42) + ": 256 MiB"), log::toString);
         assertTrue(log.lines().stream().noneMatch(line -> line.contains("Utilization")), log::toString);
         Ended monitor = smi(environment, "dmon", "-c", "1", "-s", "u");
         assertEquals(3, monitor.lines().size(), monitor::toString);
