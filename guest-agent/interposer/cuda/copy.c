@@ -10,6 +10,7 @@
 #include "copy.h"
 
 #include "capture.h"
+#include "context.h"
 #include "stream.h"
 
 #include "hws_cuda_calls.h"
@@ -277,14 +278,26 @@ static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CU
     return on_device(dst, src, bytes, stream);
 }
 
+/* As CUDA documents: after all earlier work of the contexts, and before all later work. */
+static CUresult peer_in_order(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
+                              size_t bytes, CUstream stream) {
+    HWS_ENTER_CONTEXT();
+    bool several = hws_context_has_several();
+    if (several) {
+        HWS_TRY(hws_call_hwsContextsWait());
+    }
+    HWS_TRY(peer(dst, dst_context, src, src_context, bytes, stream));
+    return several ? hws_call_hwsContextsWait() : CUDA_SUCCESS;
+}
+
 HWS_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                                  CUcontext srcContext, size_t ByteCount) {
-    return peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, NULL);
+    return peer_in_order(dstDevice, dstContext, srcDevice, srcContext, ByteCount, NULL);
 }
 
 HWS_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                                       CUcontext srcContext, size_t ByteCount) {
-    return peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, CU_STREAM_PER_THREAD);
+    return peer_in_order(dstDevice, dstContext, srcDevice, srcContext, ByteCount, CU_STREAM_PER_THREAD);
 }
 
 HWS_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,

@@ -29,7 +29,7 @@ final class ArenaCalls implements ArenaManualCalls<Call>, MemoryParts {
     }
 
     @Override
-    public void hwsArenaWait(Call call) {
+    public void hwsContextsWait(Call call) {
         waits.run(call, () -> call.finish(0));
     }
 

@@ -128,7 +128,7 @@ class ArenaCallsTest {
             Guest guest = rig.guest();
             guest.launch(guest.function(guest.loadImage("hold"), "hold"), 0, new byte[0]);
             guest.useContext(0);
-            long waiting = guest.send(CudaOpcodes.hwsArenaWait, Guest.REPLY);
+            long waiting = guest.send(CudaOpcodes.hwsContextsWait, Guest.REPLY);
             assertTrue(window(guest) != 0, "other calls go on");
             rig.gpu().release();
             assertEquals(0, guest.replyTo(waiting).status());
