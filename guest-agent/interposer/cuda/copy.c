@@ -14,6 +14,7 @@
 #include "stream.h"
 
 #include "hws_cuda_calls.h"
+#include "hws_interval.h"
 #include "hws_quiet.h"
 #include "shm/hws_bulk.h"
 #include "shm/hws_shm.h"
@@ -128,6 +129,18 @@ static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, u
     return (CUresult) hws_bulk_run(&copy);
 }
 
+/*
+ * Slabs of the arena belong to no context. The driver therefore does not order a copy in the default stream with the
+ * work of the context that owns the block, as it does natively. Waits instead. Returns whether the block is such.
+ */
+static CUresult wait_for_owner(CUdeviceptr address, CUstream stream, bool *foreign_p) {
+    hws_range_t range;
+    bool foreign = stream == NULL && hws_context_has_several() && hws_interval_find(HWS_SIDE_DEVICE, address, &range)
+        && range.arena && range.context != (uint64_t) (uintptr_t) hws_context_current();
+    *foreign_p |= foreign;
+    return foreign ? hws_call_hwsContextsWait() : CUDA_SUCCESS;
+}
+
 static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
@@ -137,7 +150,11 @@ static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstre
     }
     HWS_TRY(hws_copy_check_device(dst, bytes));
     HWS_TRY(hws_copy_check_device(src, bytes));
-    return hws_call_cuMemcpyDtoDAsync_v2(dst, src, bytes, stream);
+    bool foreign = false;
+    HWS_TRY(wait_for_owner(dst, stream, &foreign));
+    HWS_TRY(wait_for_owner(src, stream, &foreign));
+    HWS_TRY(hws_call_cuMemcpyDtoDAsync_v2(dst, src, bytes, stream));
+    return foreign ? hws_call_hwsContextsWait() : CUDA_SUCCESS;
 }
 
 /* A host address of the device's memory is the device's, as CUDA takes it. */
@@ -156,6 +173,8 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
     }
     HWS_REQUIRE(src != NULL);
     HWS_TRY(hws_copy_check_device(dst, bytes));
+    bool foreign = false;
+    HWS_TRY(wait_for_owner(dst, stream, &foreign));
     uint64_t offset;
     hws_host_t host = hws_copy_host(src, bytes, &offset);
     if (host == HWS_HOST_SHARED) {
@@ -183,6 +202,8 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
     }
     HWS_REQUIRE(dst != NULL);
     HWS_TRY(hws_copy_check_device(src, bytes));
+    bool foreign = false;
+    HWS_TRY(wait_for_owner(src, stream, &foreign));
     uint64_t offset;
     hws_host_t host = hws_copy_host(dst, bytes, &offset);
     hws_quiet_t quiet = hws_quiet_begin();

@@ -6,6 +6,7 @@
 #include "capture.h"
 #include "copy.h"
 
+#include "context.h"
 #include "hws_cuda_calls.h"
 #include "shm/hws_bulk.h"
 
@@ -451,12 +452,23 @@ HWS_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStr
     return hws_copy_3d(pCopy, hStream, false);
 }
 
+/* As cuMemcpyPeer: after all earlier work of the contexts, and before all later work. */
+static CUresult peer_in_order(const CUDA_MEMCPY3D_PEER *pCopy, CUstream stream) {
+    HWS_ENTER_CONTEXT();
+    bool several = hws_context_has_several();
+    if (several) {
+        HWS_TRY(hws_call_hwsContextsWait());
+    }
+    HWS_TRY(copy_3d_peer(pCopy, stream, true));
+    return several ? hws_call_hwsContextsWait() : CUDA_SUCCESS;
+}
+
 HWS_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {
-    return copy_3d_peer(pCopy, NULL, true);
+    return peer_in_order(pCopy, NULL);
 }
 
 HWS_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy) {
-    return copy_3d_peer(pCopy, CU_STREAM_PER_THREAD, true);
+    return peer_in_order(pCopy, CU_STREAM_PER_THREAD);
 }
 
 HWS_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) {
