@@ -61,7 +61,7 @@ expect 2 "$hawser" smi -lms 0
 expect 1 "$hawser" smi -L
 expect 1 "$hawser" smi dmon -c 1
 expect 1 "$hawser" smi --query-gpu=name --format=csv
-expect 2 "$hawser" smi --query-gpu=name               # without --format
+expect 1 "$hawser" smi --query-gpu=name               # CSV without --format
 expect 2 "$hawser" smi --query-gpu=name --format=xml
 expect 2 "$hawser" smi -x
 expect 2 "$hawser" smi pmon
