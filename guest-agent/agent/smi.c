@@ -484,7 +484,7 @@ static int find_vgpu(const char *program) {
 }
 
 int hws_agent_smi(int argc, char **argv) {
-    options_t options = {0};
+    options_t options = {.format = {true, true}};
     bool is_dmon = argc > 1 && strcmp(argv[1], "dmon") == 0;
     int rc = is_dmon ? HWS_EXIT_OK : parse(argc, argv, &options);
     if (rc != HWS_EXIT_OK) {
