@@ -165,8 +165,7 @@ public final class DeviceArena {
             return result;
         }
         for (int device : window.accessing) {
-            result = result != 0 || needsReports() ? result
-                : memory.setAccess(address, bytes, device, ACCESS_READ_WRITE);
+            result = result != 0 ? result : setAccess(address, bytes, device, ACCESS_READ_WRITE);
         }
         if (result != 0) {
             memory.unmap(address, bytes);
@@ -175,6 +174,11 @@ public final class DeviceArena {
                 + Long.toHexString(address) + " bytes=" + bytes);
         }
         return result;
+    }
+
+    /** Sets a device's access to a slab. Where the guest reports blocks, these alone decide what kernels can use. */
+    private int setAccess(long address, long bytes, int device, int flags) {
+        return needsReports() ? 0 : memory.setAccess(address, bytes, device, flags);
     }
 
     /**
@@ -280,7 +284,7 @@ public final class DeviceArena {
         }
         int result = 0;
         for (Map.Entry<Long, Slab> slab : window.slabs.entrySet()) {
-            int changed = memory.setAccess(slab.getKey(), slab.getValue().bytes, peer,
+            int changed = setAccess(slab.getKey(), slab.getValue().bytes, peer,
                 isAllowed ? ACCESS_READ_WRITE : ACCESS_NONE);
             result = result != 0 ? result : changed;
         }
