@@ -24,7 +24,8 @@ public interface PoolConfig {
 
     /**
      * Workers of all pools that start at a time; each pool may always start one. More starts at a time delay each other
-     * and running sessions. With 0 it is a quarter of the machine's processors, at least 2. Range: 0 or more.
+     * and running sessions. With 0 it is three eighths of the machine's processors, at least 2. Range: 0 or
+     * more.
      */
     @WithDefault("0")
     int maxStarting();

@@ -12,8 +12,10 @@ package io.hawser.broker.pool;
  */
 public record StartRules(int atOnce, int ration, int refill, int maxWaiting) {
     private static final int LEAST_AT_ONCE = 2; // one start computes while another waits for the driver
-    /** Processors for each worker that starts. */
-    private static final int PROCESSORS_A_START = 4;
+    /** Workers that start at a time, in eighths of the processors: docs/specification/figures.md has measurements. */
+    private static final int STARTING_EIGHTHS = 3;
+    /** Processors for each worker that starts while only vGPUs above their share wait. */
+    private static final int PROCESSORS_A_RATION = 4;
     /** Processors for each worker that starts ahead while sessions run. */
     private static final int PROCESSORS_A_REFILL = 16;
 
@@ -31,8 +33,8 @@ public record StartRules(int atOnce, int ration, int refill, int maxWaiting) {
      * @param maxStarting workers that start at a time; 0 derives the number from the processors.
      */
     public static StartRules of(int processors, int maxStarting, int maxWaiting) {
-        int atOnce = maxStarting == 0 ? Math.max(LEAST_AT_ONCE, processors / PROCESSORS_A_START) : maxStarting;
-        return new StartRules(atOnce, Math.max(1, processors / PROCESSORS_A_START),
+        int atOnce = maxStarting == 0 ? Math.max(LEAST_AT_ONCE, processors * STARTING_EIGHTHS / 8) : maxStarting;
+        return new StartRules(atOnce, Math.max(1, processors / PROCESSORS_A_RATION),
             Math.max(1, processors / PROCESSORS_A_REFILL), maxWaiting);
     }
 }
