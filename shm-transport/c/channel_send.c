@@ -333,7 +333,9 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     if (status != 0) {
         return status;
     }
-    atomic_fetch_add_explicit(&hws_channel.round_trips, 1, memory_order_relaxed);
+    if (!hws_tls.is_background) {
+        atomic_fetch_add_explicit(&hws_channel.round_trips, 1, memory_order_relaxed);
+    }
     status = hws_waiter_wait(&waiter);
     if (status == 0 && reply_bytes_p != NULL) {
         *reply_bytes_p = waiter.reply_bytes;

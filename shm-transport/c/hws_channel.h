@@ -33,11 +33,12 @@
 
 /* The part of a record's header that belongs to the calling thread. */
 typedef struct hws_tls {
-    uint32_t thread;   /* from 1, assigned at the thread's first record */
-    uint32_t context;  /* id of the current context, 0 for none */
-    bool in_callback;  /* set on the thread that runs host functions: CUDA forbids calls there */
-    uint32_t sent;     /* records of this thread, modulo 2^32 */
-    uint64_t sequence; /* of its last record; 0 before the first */
+    uint32_t thread;    /* from 1, assigned at the thread's first record */
+    uint32_t context;   /* id of the current context, 0 for none */
+    bool in_callback;   /* set on the thread that runs host functions: CUDA forbids calls there */
+    bool is_background; /* set on a thread of the library: no thread of the program waits for its calls */
+    uint32_t sent;      /* records of this thread, modulo 2^32 */
+    uint64_t sequence;  /* of its last record; 0 before the first */
 } hws_tls_t;
 
 extern _Thread_local hws_tls_t hws_tls;
@@ -134,7 +135,7 @@ int hws_channel_take_deferred(void);
 typedef struct hws_statistics {
     const char *carrier;
     uint64_t calls;       /* records sent for calls */
-    uint64_t round_trips; /* of these, calls that waited for a reply */
+    uint64_t round_trips; /* of these, calls whose reply the program waited for */
     uint64_t bytes_out;
     uint64_t bytes_in;
 } hws_statistics_t;

@@ -142,6 +142,7 @@ static CUresult keep_watch(void) {
 
 static void *keeper_main(void *unused) {
     (void) unused;
+    hws_tls.is_background = true;
     pthread_mutex_lock(&keeper_lock);
     for (;;) {
         while (!keeper_awake) {
