@@ -125,6 +125,10 @@ bool hws_context_has_several(void) {
     return atomic_load(&live_contexts) > 1;
 }
 
+CUresult hws_context_wait_for_all(void) {
+    return hws_context_has_several() ? hws_call_hwsContextsWait() : CUDA_SUCCESS;
+}
+
 CUresult hws_context_wait(CUcontext context) {
     if (context == hws_context_current()) {
         if (hws_quiet_is()) {

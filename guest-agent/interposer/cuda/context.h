@@ -31,6 +31,12 @@ CUresult hws_context_end(CUcontext context);
 /* Whether the process has more than one context. */
 bool hws_context_has_several(void);
 
+/*
+ * Waits for the work of all contexts if there are several. The driver does not order work of different contexts by the
+ * slabs of the arena that it uses. Returns an error when the session is lost.
+ */
+CUresult hws_context_wait_for_all(void);
+
 /* Waits until a context has no work, as cuCtxSynchronize does. Costs no round trip where that is known. */
 CUresult hws_context_wait(CUcontext context);
 

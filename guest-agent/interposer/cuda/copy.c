@@ -131,14 +131,16 @@ static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, u
 
 /*
  * Slabs of the arena belong to no context. The driver therefore does not order a copy in the default stream with the
- * work of the context that owns the block, as it does natively. Waits instead. Returns whether the block is such.
+ * work of the context that owns the block, as it does natively. Such a copy waits for all contexts instead.
  */
-static CUresult wait_for_owner(CUdeviceptr address, CUstream stream, bool *foreign_p) {
+static bool is_foreign(CUdeviceptr address, CUstream stream) {
     hws_range_t range;
-    bool foreign = stream == NULL && hws_context_has_several() && hws_interval_find(HWS_SIDE_DEVICE, address, &range)
+    return stream == NULL && hws_context_has_several() && hws_interval_find(HWS_SIDE_DEVICE, address, &range)
         && range.arena && range.context != (uint64_t) (uintptr_t) hws_context_current();
-    *foreign_p |= foreign;
-    return foreign ? hws_call_hwsContextsWait() : CUDA_SUCCESS;
+}
+
+static CUresult wait_for_owner(CUdeviceptr address, CUstream stream) {
+    return is_foreign(address, stream) ? hws_context_wait_for_all() : CUDA_SUCCESS;
 }
 
 static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
@@ -150,11 +152,12 @@ static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstre
     }
     HWS_TRY(hws_copy_check_device(dst, bytes));
     HWS_TRY(hws_copy_check_device(src, bytes));
-    bool foreign = false;
-    HWS_TRY(wait_for_owner(dst, stream, &foreign));
-    HWS_TRY(wait_for_owner(src, stream, &foreign));
+    if (!is_foreign(dst, stream) && !is_foreign(src, stream)) {
+        return hws_call_cuMemcpyDtoDAsync_v2(dst, src, bytes, stream);
+    }
+    HWS_TRY(hws_context_wait_for_all());
     HWS_TRY(hws_call_cuMemcpyDtoDAsync_v2(dst, src, bytes, stream));
-    return foreign ? hws_call_hwsContextsWait() : CUDA_SUCCESS;
+    return hws_context_wait_for_all();
 }
 
 /* A host address of the device's memory is the device's, as CUDA takes it. */
@@ -173,8 +176,7 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
     }
     HWS_REQUIRE(src != NULL);
     HWS_TRY(hws_copy_check_device(dst, bytes));
-    bool foreign = false;
-    HWS_TRY(wait_for_owner(dst, stream, &foreign));
+    HWS_TRY(wait_for_owner(dst, stream));
     uint64_t offset;
     hws_host_t host = hws_copy_host(src, bytes, &offset);
     if (host == HWS_HOST_SHARED) {
@@ -202,8 +204,7 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
     }
     HWS_REQUIRE(dst != NULL);
     HWS_TRY(hws_copy_check_device(src, bytes));
-    bool foreign = false;
-    HWS_TRY(wait_for_owner(src, stream, &foreign));
+    HWS_TRY(wait_for_owner(src, stream));
     uint64_t offset;
     hws_host_t host = hws_copy_host(dst, bytes, &offset);
     hws_quiet_t quiet = hws_quiet_begin();
@@ -303,12 +304,9 @@ static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CU
 static CUresult peer_in_order(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
                               size_t bytes, CUstream stream) {
     HWS_ENTER_CONTEXT();
-    bool several = hws_context_has_several();
-    if (several) {
-        HWS_TRY(hws_call_hwsContextsWait());
-    }
+    HWS_TRY(hws_context_wait_for_all());
     HWS_TRY(peer(dst, dst_context, src, src_context, bytes, stream));
-    return several ? hws_call_hwsContextsWait() : CUDA_SUCCESS;
+    return hws_context_wait_for_all();
 }
 
 HWS_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,

@@ -455,12 +455,9 @@ HWS_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStr
 /* As cuMemcpyPeer: after all earlier work of the contexts, and before all later work. */
 static CUresult peer_in_order(const CUDA_MEMCPY3D_PEER *pCopy, CUstream stream) {
     HWS_ENTER_CONTEXT();
-    bool several = hws_context_has_several();
-    if (several) {
-        HWS_TRY(hws_call_hwsContextsWait());
-    }
+    HWS_TRY(hws_context_wait_for_all());
     HWS_TRY(copy_3d_peer(pCopy, stream, true));
-    return several ? hws_call_hwsContextsWait() : CUDA_SUCCESS;
+    return hws_context_wait_for_all();
 }
 
 HWS_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {

@@ -103,9 +103,7 @@ HWS_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
 static CUresult free_block(CUdeviceptr address, uint64_t context) {
     hws_range_t range;
     HWS_TRY(hws_context_wait((CUcontext) (uintptr_t) context));
-    if (hws_context_has_several()) { /* work of another context may use the block as well */
-        HWS_TRY(hws_call_hwsContextsWait());
-    }
+    HWS_TRY(hws_context_wait_for_all()); /* work of another context may use the block as well */
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, address, &range));
     hws_device_memory_free(range.device, range.base, range.bytes);
     return CUDA_SUCCESS;
