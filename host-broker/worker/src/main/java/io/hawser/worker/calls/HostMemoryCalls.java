@@ -1,28 +1,25 @@
 package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.GpuBackend;
-import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.HostMemoryManualCalls;
 import io.hawser.cuda.generated.HostMemoryReplies;
 import io.hawser.shm.region.RegionLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.GuestObjects;
-import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
 /** Pinned memory of the guest: parts of the region that devices access directly. Session thread. */
 final class HostMemoryCalls implements HostMemoryManualCalls<Call> {
-    private final Session session;
     private final GuestObjects objects;
     private final GpuBackend backend;
     private final SharedRegion region;
     private final RegionCopies copies;
+    private final ContextWaits waits;
     private final TreeMap<Long, HostMap> maps = new TreeMap<>(); // by offset in the region
 
     /** Pinned memory of the guest; the device address is 0 when the backend's kernels cannot use it. */
@@ -36,11 +33,11 @@ final class HostMemoryCalls implements HostMemoryManualCalls<Call> {
      * @param copies checks the region's bounds.
      */
     HostMemoryCalls(Session session, SharedRegion region, RegionCopies copies) {
-        this.session = session;
         this.objects = session.objects();
         this.backend = session.backend();
         this.region = region;
         this.copies = copies;
+        this.waits = new ContextWaits(session);
     }
 
     @Override
@@ -88,35 +85,6 @@ final class HostMemoryCalls implements HostMemoryManualCalls<Call> {
         if (map.device != 0) {
             objects.allocations().removeHost(map.device); // later copies cannot use it from now on
         }
-        call.deferWithoutRecord();
-        List<Handle> contexts = objects.handles().all(HandleKind.CONTEXT);
-        Unmap unmap = new Unmap(call, map.device, contexts.size());
-        for (Handle context : contexts) {
-            int wait = context.isFailed() ? -1 : backend.whenContextReached(context.nativeHandle(),
-                status -> session.completions().add(unmap::reached));
-            if (wait != 0) { // a lost context reports nothing
-                session.completions().add(unmap::reached);
-            }
-        }
-        session.completions().add(unmap::reached); // counts for this method itself
-    }
-
-    /** Waits for all contexts, then unmaps the memory from the backend. */
-    private final class Unmap {
-        private final Call call;
-        private final long device;
-        private int missing;
-
-        Unmap(Call call, long device, int contexts) {
-            this.call = call;
-            this.device = device;
-            this.missing = contexts + 1;
-        }
-
-        void reached() {
-            if (--missing == 0) {
-                session.gates().whenClosed(() -> call.finish(device == 0 ? 0 : backend.unmapHost(device)));
-            }
-        }
+        waits.run(call, () -> call.finish(map.device == 0 ? 0 : backend.unmapHost(map.device)));
     }
 }

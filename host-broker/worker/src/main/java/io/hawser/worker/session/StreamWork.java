@@ -115,8 +115,8 @@ public final class StreamWork {
 
     /**
      * Gives up a stream that is about to be destroyed. Its resources without a marker are released when all work of its
-     * context so far is done. A marker of a context costs more than a short copy. So the resources of several
-     * streams wait for one marker, unless they are many or a launch is running.
+     * context so far is done. A marker of a context costs more than a short copy. So the resources of several streams
+     * wait for one marker, unless they are many or a launch is running.
      *
      * @param stream the stream; the backend may no longer know its handle.
      */
@@ -129,7 +129,10 @@ public final class StreamWork {
         unmarkedBytes -= covered.bytes();
         List<Covered> waiting = abandoned.computeIfAbsent(stream.context(), key -> new ArrayList<>());
         waiting.add(covered);
-        long bytes = waiting.stream().mapToLong(Covered::bytes).sum();
+        long bytes = 0;
+        for (Covered each : waiting) {
+            bytes += each.bytes();
+        }
         if (!stream.isRunning() && waiting.size() < ABANDONED_STREAMS
             && bytes < credit.windowBytes() / SCARCE_FRACTION) {
             return;
