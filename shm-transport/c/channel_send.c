@@ -20,6 +20,15 @@
 #define MAX_CALLER_DRAINS 4
 
 static _Atomic uint32_t last_thread;
+static const hws_work_hooks_t *_Atomic work_hooks;
+
+void hws_channel_watch_work(const hws_work_hooks_t *hooks) {
+    atomic_store(&work_hooks, hooks);
+}
+
+bool hws_channel_watches_work(void) {
+    return atomic_load_explicit(&work_hooks, memory_order_relaxed) != NULL;
+}
 
 uint64_t hws_channel_last_sequence(void) {
     uint64_t next = atomic_load_explicit(&hws_channel.next_sequence, memory_order_relaxed);
@@ -249,7 +258,7 @@ static int send_direct(hws_channel_t *channel, const hws_record_header_t *header
     return rc == 0 ? 0 : hws_channel_lose();
 }
 
-int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush) {
+static int submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush) {
     hws_channel_t *channel = &hws_channel;
     int status = hws_channel_status();
     if (status != 0) {
@@ -311,6 +320,20 @@ int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flu
     }
     unlock_and_wake(channel, claim_sender(channel, flush || unbuffered));
     return 0;
+}
+
+int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush) {
+    const hws_work_hooks_t *hooks = atomic_load_explicit(&work_hooks, memory_order_acquire);
+    bool is_work = (out->flags & HWS_FLAG_CREDITED) != 0 || (waiter != NULL && waiter->target_bytes != 0);
+    if (__builtin_expect(hooks == NULL || !is_work, 1)) {
+        return submit(out, waiter, flush);
+    }
+    int status = hooks->begin();
+    if (status == 0) {
+        status = submit(out, waiter, flush);
+        hooks->end();
+    }
+    return status;
 }
 
 int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,

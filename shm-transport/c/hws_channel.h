@@ -37,6 +37,7 @@ typedef struct hws_tls {
     uint32_t context;   /* id of the current context, 0 for none */
     bool in_callback;   /* set on the thread that runs host functions: CUDA forbids calls there */
     bool is_background; /* set on a thread of the library: no thread of the program waits for its calls */
+    bool moves_pages;   /* set while a thread moves pages of managed memory: that is no work of the program */
     uint32_t sent;      /* records of this thread, modulo 2^32 */
     uint64_t sequence;  /* of its last record; 0 before the first */
 } hws_tls_t;
@@ -79,6 +80,19 @@ int hws_channel_status(void);
 
 /* The worker's limits from the handshake. Constant once open. */
 const hws_welcome_t *hws_channel_welcome(void);
+
+/*
+ * Calls around the sending of each record whose work waits in a stream: HWS_FLAG_CREDITED, and hws_read(). They come on
+ * the sending thread, with no lock of the channel held.
+ */
+typedef struct hws_work_hooks {
+    int (*begin)(void); /* an error ends the call, and `end` is not called */
+    void (*end)(void);  /* after the record was sent, or could not be */
+} hws_work_hooks_t;
+
+/* Watches such records from now on. The hooks must stay. Without them, a record costs one load. Any thread. */
+void hws_channel_watch_work(const hws_work_hooks_t *hooks);
+bool hws_channel_watches_work(void);
 
 /*
  * Sends one asynchronous call. The record is payload then bulk; with a bulk, payload_bytes must be a multiple of 8. A
