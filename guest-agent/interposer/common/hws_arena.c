@@ -121,19 +121,22 @@ static uint32_t find_run(const hws_arena_t *arena, uint32_t granules) {
     return NONE;
 }
 
-/* Takes a block from the free runs. Returns its address, 0 for none. Lock held. */
-static uint64_t take_small(hws_arena_t *arena, uint32_t granules) {
-    uint32_t run = find_run(arena, granules);
+/* Takes a block from the free runs, at a multiple of `alignment` granules. Returns its address, 0 for none. Lock held. */
+static uint64_t take_small(hws_arena_t *arena, uint32_t granules, uint32_t alignment) {
+    uint32_t run = find_run(arena, granules + alignment - 1);
     if (run == NONE) {
         return 0;
     }
-    uint32_t number = run / GRANULES, first = run % GRANULES;
+    uint32_t number = run / GRANULES, begin = run % GRANULES;
     hws_page_t *page = arena->pages[number];
-    uint32_t length = page->length[first];
+    uint32_t end = begin + page->length[begin], first = (begin + alignment - 1) / alignment * alignment;
     remove_run(arena, run);
     set_length(page, first, granules, USED);
-    if (length > granules) {
-        add_run(arena, number, first + granules, length - granules);
+    if (first > begin) {
+        add_run(arena, number, begin, first - begin);
+    }
+    if (end > first + granules) {
+        add_run(arena, number, first + granules, end - first - granules);
     }
     page->used_granules += granules;
     return arena->base + number * HWS_ARENA_PAGE_BYTES + first * HWS_ARENA_GRANULE_BYTES;
@@ -364,9 +367,9 @@ static uint64_t slab_bytes(uint64_t bytes) {
     return (bytes + HWS_ARENA_PAGE_BYTES - 1) / HWS_ARENA_PAGE_BYTES * HWS_ARENA_PAGE_BYTES;
 }
 
-static int allocate_small(hws_arena_t *arena, uint32_t granules, uint64_t *address_p) {
+static int allocate_small(hws_arena_t *arena, uint32_t granules, uint32_t alignment, uint64_t *address_p) {
     for (;;) {
-        *address_p = take_small(arena, granules);
+        *address_p = take_small(arena, granules, alignment);
         if (*address_p != 0) {
             return 0;
         }
@@ -383,14 +386,15 @@ static int allocate_small(hws_arena_t *arena, uint32_t granules, uint64_t *addre
     }
 }
 
-int hws_arena_allocate(hws_arena_t *arena, uint64_t bytes, uint64_t *address_p) {
+int hws_arena_allocate(hws_arena_t *arena, uint64_t bytes, uint64_t alignment, uint64_t *address_p) {
     if (bytes > arena->bytes) {
         return OUT_OF_MEMORY;
     }
     uint64_t address;
     pthread_mutex_lock(&arena->lock);
-    int result = bytes <= HWS_ARENA_SMALL_BYTES ? allocate_small(arena, granules_of(bytes), &address)
-                                                : take_slab(arena, slab_bytes(bytes), &address);
+    int result = bytes <= HWS_ARENA_SMALL_BYTES
+        ? allocate_small(arena, granules_of(bytes), granules_of(alignment), &address)
+        : take_slab(arena, slab_bytes(bytes), &address);
     pthread_mutex_unlock(&arena->lock);
     if (result == 0) {
         *address_p = address;

@@ -38,10 +38,11 @@ hws_arena_t *hws_arena_new(uint64_t base, uint64_t bytes, uint64_t kept_limit, c
 void hws_arena_delete(hws_arena_t *arena);
 
 /*
- * Allocates a block of at least 1 byte. Returns 0, the owner's error, or CUDA_ERROR_OUT_OF_MEMORY (2) when the window
+ * Allocates a block of at least 1 byte, at a multiple of the alignment: HWS_ARENA_GRANULE_BYTES, or a larger power of two
+ * up to HWS_ARENA_SMALL_BYTES. Returns 0, the owner's error, or CUDA_ERROR_OUT_OF_MEMORY (2) when the window
  * or the process's memory is full. Before that error of the owner it unmaps all kept slabs and tries again.
  */
-int hws_arena_allocate(hws_arena_t *arena, uint64_t bytes, uint64_t *address_p);
+int hws_arena_allocate(hws_arena_t *arena, uint64_t bytes, uint64_t alignment, uint64_t *address_p);
 
 /*
  * Frees a block of this address and size. Work that was issued before no longer uses it. The next allocation may return

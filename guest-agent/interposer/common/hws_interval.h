@@ -16,10 +16,10 @@ typedef enum hws_memory {
     HWS_MEMORY_VARIABLE,   /* of a module */
     HWS_MEMORY_VIRTUAL,    /* cuMemMap: a copy may continue from one mapping into the next */
     HWS_MEMORY_OPENED,     /* of another process: cuIpcOpenMemHandle */
+    HWS_MEMORY_MANAGED,    /* cuMemAllocManaged: device memory that the process sees at the same address */
     HWS_MEMORY_MAPPED,     /* host memory, at the address that devices see */
     HWS_MEMORY_HOST,       /* cuMemHostAlloc */
     HWS_MEMORY_REGISTERED, /* cuMemHostRegister */
-    HWS_MEMORY_MANAGED,    /* cuMemAllocManaged: host memory that devices see at the same address */
 } hws_memory_t;
 
 typedef enum hws_side { HWS_SIDE_DEVICE, HWS_SIDE_HOST } hws_side_t;

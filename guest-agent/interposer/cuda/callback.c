@@ -6,6 +6,7 @@
 
 #include "capture.h"
 #include "graph_call.h"
+#include "mirror.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_driver.h"
@@ -51,6 +52,7 @@ static hws_hostcall_t *take(uint64_t id) {
 }
 
 void hws_hostcall_run(uint64_t id, int status) {
+    hws_mirror_waited(0, false);
     if ((id & HWS_GRAPH_CALL_BIT) != 0) {
         hws_graph_call_run(id, status);
         return;

@@ -4,6 +4,8 @@
 #include "capture.h"
 #include "device.h"
 #include "device_memory.h"
+#include "managed.h"
+#include "mirror.h"
 #include "occupancy.h"
 
 #include "hws_cuda_calls.h"
@@ -110,7 +112,7 @@ CUresult hws_context_end(CUcontext context) {
     CUresult result = hws_call_hwsContextDestroy(context); /* waits for the work that may use blocks of the arena */
     hws_range_t block;
     while (hws_interval_take_block(handle, &block)) {
-        hws_device_memory_free(block.device, block.base, block.bytes);
+        hws_managed_free_block(&block);
     }
     hws_context_t *kept = hws_context_get(context);
     if (kept != NULL) {
@@ -129,20 +131,30 @@ CUresult hws_context_wait_for_all(void) {
     return hws_context_has_several() ? hws_call_hwsContextsWait() : CUDA_SUCCESS;
 }
 
+/* Waits for the current context. */
+static CUresult synchronize(void) {
+    uint64_t mark = hws_mirror_mark();
+    HWS_TRY(hws_call_cuCtxSynchronize());
+    hws_quiet_note();
+    hws_mirror_waited(mark, !hws_context_has_several());
+    return CUDA_SUCCESS;
+}
+
 CUresult hws_context_wait(CUcontext context) {
     if (context == hws_context_current()) {
         if (hws_quiet_is()) {
             return CUDA_SUCCESS;
         }
-        HWS_TRY(hws_call_cuCtxSynchronize());
-        hws_quiet_note();
-        return CUDA_SUCCESS;
+        return synchronize();
     }
     HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, context);
     uint32_t before = hws_tls.context;
     hws_tls.context = (uint32_t) (uintptr_t) context;
     CUresult result = hws_call_cuCtxSynchronize();
     hws_tls.context = before;
+    if (result == CUDA_SUCCESS) {
+        hws_mirror_waited(0, false);
+    }
     return result;
 }
 
@@ -318,9 +330,7 @@ HWS_EXPORT CUresult cuCtxSynchronize(void) {
     if (hws_quiet_take()) {
         return CUDA_SUCCESS;
     }
-    HWS_TRY(hws_call_cuCtxSynchronize());
-    hws_quiet_note();
-    return CUDA_SUCCESS;
+    return synchronize();
 }
 
 HWS_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {

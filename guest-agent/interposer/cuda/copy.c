@@ -11,6 +11,7 @@
 
 #include "capture.h"
 #include "context.h"
+#include "mirror.h"
 #include "stream.h"
 
 #include "hws_cuda_calls.h"
@@ -64,11 +65,23 @@ CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes) {
 }
 
 CUresult hws_copy_wait(CUstream stream) {
-    return hws_call_cuStreamSynchronize(stream);
+    uint64_t mark = hws_mirror_mark();
+    HWS_TRY(hws_call_cuStreamSynchronize(stream));
+    hws_mirror_waited(mark, hws_stream_is_ordered(stream) && !hws_context_has_several());
+    return CUDA_SUCCESS;
 }
 
-CUresult hws_copy_end(CUstream stream) {
-    return hws_stream_is_ordered(stream) ? CUDA_SUCCESS : hws_copy_wait(stream);
+static bool is_managed(CUdeviceptr address) {
+    hws_range_t range;
+    return hws_interval_find(HWS_SIDE_DEVICE, address, &range) && range.memory == HWS_MEMORY_MANAGED;
+}
+
+CUresult hws_copy_end(CUdeviceptr dst, CUstream stream) {
+    return hws_stream_is_ordered(stream) && !is_managed(dst) ? CUDA_SUCCESS : hws_copy_wait(stream);
+}
+
+CUresult hws_copy_settle(CUresult result, CUdeviceptr dst, CUdeviceptr src, CUstream stream) {
+    return result == CUDA_SUCCESS && (is_managed(dst) || is_managed(src)) ? hws_copy_wait(stream) : result;
 }
 
 static CUresult wait_for_copy(CUstream stream, const hws_quiet_t *quiet) {
@@ -129,6 +142,16 @@ static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, u
     return (CUresult) hws_bulk_run(&copy);
 }
 
+CUresult hws_copy_send(CUdeviceptr dst, const void *src, uint64_t bytes, CUstream stream, bool wait) {
+    return hws_copy_in_chunks(bytes, true) ? copy_in_chunks(true, dst, (void *) (uintptr_t) src, bytes, stream, wait)
+                                           : send_records(dst, src, bytes, stream);
+}
+
+CUresult hws_copy_fetch(void *dst, CUdeviceptr src, uint64_t bytes, CUstream stream) {
+    return hws_copy_in_chunks(bytes, false) ? copy_in_chunks(false, src, dst, bytes, stream, true)
+                                            : receive_records(dst, src, bytes, stream, true);
+}
+
 /*
  * Slabs of the arena belong to no context. The driver therefore does not order a copy in the default stream with the
  * work of the context that owns the block, as it does natively. Such a copy waits for all contexts instead.
@@ -143,7 +166,7 @@ static CUresult wait_for_owner(CUdeviceptr address, CUstream stream) {
     return is_foreign(address, stream) ? hws_context_wait_for_all() : CUDA_SUCCESS;
 }
 
-static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+static CUresult issue_on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
     HWS_CAPTURE(stream, hws_capture_bytes(dst, CU_MEMORYTYPE_DEVICE, src, CU_MEMORYTYPE_DEVICE, bytes, stream));
@@ -160,10 +183,16 @@ static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstre
     return hws_context_wait_for_all();
 }
 
+/* `wait`: the call is one that blocks. */
+static CUresult on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {
+    CUresult result = issue_on_device(dst, src, bytes, stream);
+    return wait ? hws_copy_settle(result, dst, src, stream) : result;
+}
+
 /* A host address of the device's memory is the device's, as CUDA takes it. */
 static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream, bool wait) {
     if (hws_copy_is_device((CUdeviceptr) (uintptr_t) src)) {
-        return on_device(dst, (CUdeviceptr) (uintptr_t) src, bytes, stream);
+        return on_device(dst, (CUdeviceptr) (uintptr_t) src, bytes, stream, wait);
     }
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
@@ -184,14 +213,13 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
         HWS_TRY(hws_call_hwsCopyHtoDShared(dst, offset, bytes, stream, 0));
         return wait ? wait_for_copy(stream, &quiet) : CUDA_SUCCESS;
     }
-    HWS_TRY(hws_copy_in_chunks(bytes, true) ? copy_in_chunks(true, dst, (void *) (uintptr_t) src, bytes, stream, wait)
-                                            : send_records(dst, src, bytes, stream));
-    return wait ? hws_copy_end(stream) : CUDA_SUCCESS;
+    HWS_TRY(hws_copy_send(dst, src, bytes, stream, wait));
+    return wait ? hws_copy_end(dst, stream) : CUDA_SUCCESS;
 }
 
 static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {
     if (hws_copy_is_device((CUdeviceptr) (uintptr_t) dst)) {
-        return on_device((CUdeviceptr) (uintptr_t) dst, src, bytes, stream);
+        return on_device((CUdeviceptr) (uintptr_t) dst, src, bytes, stream, wait);
     }
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
@@ -213,8 +241,7 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
         return wait ? wait_for_copy(stream, &quiet) : CUDA_SUCCESS;
     }
     bool detached = !wait && host == HWS_HOST_PINNED;
-    HWS_TRY(!detached && hws_copy_in_chunks(bytes, false) ? copy_in_chunks(false, src, dst, bytes, stream, true)
-                                                          : receive_records(dst, src, bytes, stream, !detached));
+    HWS_TRY(detached ? receive_records(dst, src, bytes, stream, false) : hws_copy_fetch(dst, src, bytes, stream));
     if (!detached) {
         hws_quiet_end(&quiet);
     }
@@ -223,7 +250,15 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
 
 HWS_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                                          CUstream hStream) {
-    return on_device(dstDevice, srcDevice, ByteCount, hStream);
+    return on_device(dstDevice, srcDevice, ByteCount, hStream, false);
+}
+
+HWS_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+    return on_device(dstDevice, srcDevice, ByteCount, NULL, true);
+}
+
+HWS_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+    return on_device(dstDevice, srcDevice, ByteCount, CU_STREAM_PER_THREAD, true);
 }
 
 /* The addresses determine the kind of the copy, as unified addressing promises. */
@@ -232,7 +267,7 @@ static CUresult unified(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream
     void *host_dst = (void *) (uintptr_t) dst;
     const void *host_src = (const void *) (uintptr_t) src;
     if (hws_copy_is_device(dst)) {
-        return from_device ? on_device(dst, src, bytes, stream) : to_device(dst, host_src, bytes, stream, wait);
+        return from_device ? on_device(dst, src, bytes, stream, wait) : to_device(dst, host_src, bytes, stream, wait);
     }
     if (from_device) {
         return to_host(host_dst, src, bytes, stream, wait);
@@ -297,7 +332,7 @@ static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CU
             HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, context);
         }
     }
-    return on_device(dst, src, bytes, stream);
+    return on_device(dst, src, bytes, stream, false);
 }
 
 /* As CUDA documents: after all earlier work of the contexts, and before all later work. */

@@ -31,14 +31,27 @@ CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes);
 /* cuMemcpy3D of any kind; without waiting, cuMemcpy3DAsync. */
 CUresult hws_copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait);
 
+/*
+ * Copies device memory to pageable memory, and returns when the bytes have arrived. / The other way: returns when they
+ * have been read. Neither checks its arguments, nor waits for more than its stream.
+ */
+CUresult hws_copy_fetch(void *dst, CUdeviceptr src, uint64_t bytes, CUstream stream);
+CUresult hws_copy_send(CUdeviceptr dst, const void *src, uint64_t bytes, CUstream stream, bool wait);
+
+/*
+ * Ends a blocking copy or fill on the device with this result, at up to two places (0: none). The host sees managed
+ * memory, so the call then waits for its stream.
+ */
+CUresult hws_copy_settle(CUresult result, CUdeviceptr dst, CUdeviceptr src, CUstream stream);
+
 /* Waits for the stream before the guest itself copies from host to host. */
 CUresult hws_copy_wait(CUstream stream);
 
 /*
- * Ends a blocking copy to the device whose bytes have been sent. Programs expect the copy to be complete, also in
- * streams that do not wait for the copy's stream. If such streams exist, this waits. Work of all other streams comes
- * later anyway.
+ * Ends a blocking copy to this place on the device whose bytes have been sent. Programs expect the copy to be complete,
+ * also in streams that do not wait for the copy's stream, and for the host, which sees managed memory. In these cases
+ * this waits. Work of all other streams comes later anyway.
  */
-CUresult hws_copy_end(CUstream stream);
+CUresult hws_copy_end(CUdeviceptr dst, CUstream stream);
 
 #endif

@@ -288,13 +288,13 @@ static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait)
             .argument = &argument,
         };
         HWS_TRY(hws_bulk_run(&copy));
-        return write && wait ? hws_copy_end(stream) : CUDA_SUCCESS;
+        return write && wait ? hws_copy_end(box->dst.place.base, stream) : CUDA_SUCCESS;
     }
     if (!write) {
         return read_part(box, &whole, stream, !detached);
     }
     HWS_TRY(write_box(box, stream));
-    return wait ? hws_copy_end(stream) : CUDA_SUCCESS;
+    return wait ? hws_copy_end(box->dst.place.base, stream) : CUDA_SUCCESS;
 }
 
 static CUresult copy_on_device(const hws_box_t *box, CUstream stream) {
@@ -329,7 +329,11 @@ static CUresult copy_box(hws_box_t *box, CUstream stream, bool wait) {
     HWS_TRY(check_end(&box->dst, box));
     HWS_TRY(check_end(&box->src, box));
     if (box->dst.device) {
-        return box->src.device ? copy_on_device(box, stream) : copy_with_host(box, stream, wait);
+        if (!box->src.device) {
+            return copy_with_host(box, stream, wait);
+        }
+        CUresult result = copy_on_device(box, stream);
+        return wait ? hws_copy_settle(result, box->dst.place.base, box->src.place.base, stream) : result;
     }
     return box->src.device ? copy_with_host(box, stream, wait) : copy_on_host(box, stream);
 }

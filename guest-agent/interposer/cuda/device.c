@@ -86,10 +86,9 @@ int hws_devices_choose(const char *list, const hws_device_t *all, int count, int
 }
 
 /* Clears attributes that do not hold in the guest, even if they hold on the worker's machine. */
-static void restrict_attributes(HwsDeviceInfo *info, bool managed) {
+static void restrict_attributes(HwsDeviceInfo *info) {
     static const CUdevice_attribute absent[] = {
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
-        CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
         CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
         CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
@@ -104,26 +103,27 @@ static void restrict_attributes(HwsDeviceInfo *info, bool managed) {
     if (hws_shm_current() == NULL) {
         info->attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 0; /* needs memory that both sides see */
     }
-    info->attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = managed;
     info->attributes[CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1; /* default-kind copies work: hws_interval.h */
     info->attributes[CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED] = 1;
 }
 
 CUresult hws_devices_load(uint32_t count) {
     static hws_device_t all[HWS_MAX_DEVICES];
-    bool managed;
-    HWS_TRY(hws_managed_find(&managed));
     for (uint32_t i = 0; i < count; i++) {
         all[i].ordinal = (int) i;
         HWS_TRY(hws_call_hwsDeviceInfo((int) i, &all[i].info));
         all[i].info.name[sizeof all[i].info.name - 1] = '\0';
-        restrict_attributes(&all[i].info, managed);
+        restrict_attributes(&all[i].info);
     }
     int chosen[HWS_MAX_DEVICES] = {0};
     device_count = hws_devices_choose(getenv("CUDA_VISIBLE_DEVICES"), all, (int) count, chosen);
     for (int i = 0; i < device_count; i++) {
         devices[i] = all[chosen[i]];
         hws_device_memory_open(i, &devices[i]);
+        /* The GPU's own answer does not count: pages travel between the guest and any GPU. */
+        bool managed = hws_managed_is_possible(i);
+        devices[i].info.attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = managed;
+        devices[i].info.attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = managed;
     }
     return device_count == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }

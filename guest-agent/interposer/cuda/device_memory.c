@@ -5,6 +5,8 @@
  */
 #include "device_memory.h"
 
+#include "trap.h"
+
 #include "hws_arena.h"
 #include "hws_cuda_calls.h"
 #include "hws_quiet.h"
@@ -24,6 +26,7 @@ typedef struct hws_device_memory {
     hws_arena_t *arena; /* NULL: the device has none */
     int ordinal;        /* the worker's number of the device */
     bool reports;       /* the worker must know each allocation */
+    bool is_reserved;   /* no other memory of this process lies at its addresses */
 } hws_device_memory_t;
 
 static hws_device_memory_t memories[HWS_MAX_DEVICES];
@@ -61,24 +64,26 @@ void hws_device_memory_open(CUdevice device, const hws_device_t *properties) {
     memory->reports = info->arenaReports != 0;
     memory->arena = hws_arena_new(info->arenaAddress, info->arenaBytes, info->totalBytes / KEPT_SHARE, &owner);
     /* Keeps memory of this process away from the window: hws_interval_reserve() says why. */
-    if (mmap((void *) (uintptr_t) info->arenaAddress, info->arenaBytes, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
-        == MAP_FAILED) {
+    void *wanted = (void *) (uintptr_t) info->arenaAddress;
+    memory->is_reserved = mmap(wanted, info->arenaBytes, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
+        == wanted;
+    if (!memory->is_reserved) {
         hws_log(HWS_DEBUG, "the addresses of device memory are not all free in this process: %s", strerror(errno));
     }
+}
+
+bool hws_device_memory_is_shared(CUdevice device) {
+    return memories[device].arena != NULL && memories[device].is_reserved;
 }
 
 bool hws_device_memory_has_arena(CUdevice device) {
     return memories[device].arena != NULL;
 }
 
-CUresult hws_device_memory_allocate(CUdevice device, uint64_t bytes, CUdeviceptr *address_p) {
-    hws_device_memory_t *memory = &memories[device];
-    if (memory->arena == NULL) {
-        return hws_call_cuMemAlloc_v2(address_p, bytes);
-    }
+static CUresult allocate(hws_device_memory_t *memory, uint64_t bytes, uint64_t alignment, CUdeviceptr *address_p) {
     uint64_t address;
-    HWS_TRY(hws_arena_allocate(memory->arena, bytes, &address));
+    HWS_TRY(hws_arena_allocate(memory->arena, bytes, alignment, &address));
     if (memory->reports) {
         const hws_quiet_t began = hws_quiet_begin();
         CUresult result = hws_call_hwsArenaAllocated(memory->ordinal, address, bytes);
@@ -90,6 +95,16 @@ CUresult hws_device_memory_allocate(CUdevice device, uint64_t bytes, CUdeviceptr
     }
     *address_p = address;
     return CUDA_SUCCESS;
+}
+
+CUresult hws_device_memory_allocate(CUdevice device, uint64_t bytes, CUdeviceptr *address_p) {
+    hws_device_memory_t *memory = &memories[device];
+    return memory->arena == NULL ? hws_call_cuMemAlloc_v2(address_p, bytes)
+                                 : allocate(memory, bytes, HWS_ARENA_GRANULE_BYTES, address_p);
+}
+
+CUresult hws_device_memory_allocate_pages(CUdevice device, uint64_t bytes, CUdeviceptr *address_p) {
+    return allocate(&memories[device], bytes, HWS_TRAP_PAGE_BYTES, address_p);
 }
 
 static uint64_t all_kept_bytes(void) {

@@ -12,8 +12,14 @@ void hws_device_memory_open(CUdevice device, const hws_device_t *properties);
 /* Whether cuMemAlloc takes blocks of an arena on this device. */
 bool hws_device_memory_has_arena(CUdevice device);
 
+/* Whether it does, and this process has reserved the same addresses, so that it can mirror blocks. */
+bool hws_device_memory_is_shared(CUdevice device);
+
 /* Allocates a block of at least 1 byte. Any thread, as all functions below. Errors: as for cuMemAlloc. */
 CUresult hws_device_memory_allocate(CUdevice device, uint64_t bytes, CUdeviceptr *address_p);
+
+/* Allocates a block of an arena, of whole pages of HWS_TRAP_PAGE_BYTES, that begins at a page. */
+CUresult hws_device_memory_allocate_pages(CUdevice device, uint64_t bytes, CUdeviceptr *address_p);
 
 /* Frees a block of an arena that no work uses any more. */
 void hws_device_memory_free(CUdevice device, CUdeviceptr address, uint64_t bytes);

@@ -4,6 +4,7 @@
 #include "capture.h"
 #include "context.h"
 #include "device.h"
+#include "mirror.h"
 
 #include "hws_cuda_calls.h"
 
@@ -130,13 +131,19 @@ static CUresult ask(CUevent event, bool ends) {
 HWS_EXPORT CUresult cuEventQuery(CUevent hEvent) {
     HWS_TRY(ask(hEvent, true));
     HWS_UNSAFE();
-    return hws_call_cuEventQuery(hEvent);
+    uint64_t mark = hws_mirror_mark();
+    HWS_TRY(hws_call_cuEventQuery(hEvent));
+    hws_mirror_waited(mark, false);
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
     HWS_TRY(ask(hEvent, true));
     HWS_UNSAFE();
-    return hws_call_cuEventSynchronize(hEvent);
+    uint64_t mark = hws_mirror_mark();
+    HWS_TRY(hws_call_cuEventSynchronize(hEvent));
+    hws_mirror_waited(mark, false);
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {

@@ -36,7 +36,9 @@ static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, 
 /* Whether an allocation may begin at the address; a range of graphs' memory may hold several. */
 static bool is_allocation(const hws_range_t *range, CUdeviceptr address) {
     return range->memory == HWS_MEMORY_GRAPH
-        || (range->base == address && (range->memory == HWS_MEMORY_DEVICE || range->memory == HWS_MEMORY_POOL));
+        || (range->base == address
+            && (range->memory == HWS_MEMORY_DEVICE || range->memory == HWS_MEMORY_MANAGED
+                || range->memory == HWS_MEMORY_POOL));
 }
 
 /* Frees a block of cuMemAlloc that no map has. */
@@ -105,7 +107,7 @@ static CUresult free_block(CUdeviceptr address, uint64_t context) {
     HWS_TRY(hws_context_wait((CUcontext) (uintptr_t) context));
     HWS_TRY(hws_context_wait_for_all()); /* work of another context may use the block as well */
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, address, &range));
-    hws_device_memory_free(range.device, range.base, range.bytes);
+    hws_managed_free_block(&range);
     return CUDA_SUCCESS;
 }
 
@@ -116,9 +118,6 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
         return CUDA_SUCCESS; /* as CUDA: freeing nothing is no error */
     }
     hws_range_t range;
-    if (hws_interval_find(HWS_SIDE_HOST, dptr, &range) && range.memory == HWS_MEMORY_MANAGED) {
-        return hws_managed_free(dptr);
-    }
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && is_allocation(&range, dptr));
     if (range.memory == HWS_MEMORY_GRAPH) {
         HWS_TRY(hws_graph_memory_freed(dptr));

@@ -1,6 +1,6 @@
 /*
- * Fills device memory. The calls do not wait, so the guest checks what CUDA checks at once: alignment and existing
- * memory. Their other variants are generated and call these functions.
+ * Fills device memory. The calls do not wait, except the blocking ones for managed memory. So the guest checks what
+ * CUDA checks at once: alignment and existing memory.
  */
 #include "copy.h"
 
@@ -64,3 +64,25 @@ HWS_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, u
     return Width == 0 || Height == 0 ? CUDA_SUCCESS
                                      : hws_call_cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, hStream);
 }
+
+/* The variant of a fill that blocks: `name` in the default stream, name_ptds in the calling thread's. */
+#define BLOCKING_FILL(name, async, parameters, ...)                                                                    \
+    HWS_EXPORT CUresult name parameters {                                                                              \
+        return hws_copy_settle(async(__VA_ARGS__, NULL), dstDevice, 0, NULL);                                          \
+    }                                                                                                                  \
+    HWS_EXPORT CUresult name##_ptds parameters {                                                                       \
+        return hws_copy_settle(async(__VA_ARGS__, CU_STREAM_PER_THREAD), dstDevice, 0, CU_STREAM_PER_THREAD);          \
+    }
+
+BLOCKING_FILL(cuMemsetD8_v2, cuMemsetD8Async, (CUdeviceptr dstDevice, unsigned char uc, size_t N), dstDevice, uc, N)
+BLOCKING_FILL(cuMemsetD16_v2, cuMemsetD16Async, (CUdeviceptr dstDevice, unsigned short us, size_t N), dstDevice, us, N)
+BLOCKING_FILL(cuMemsetD32_v2, cuMemsetD32Async, (CUdeviceptr dstDevice, unsigned int ui, size_t N), dstDevice, ui, N)
+BLOCKING_FILL(cuMemsetD2D8_v2, cuMemsetD2D8Async,
+              (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height), dstDevice,
+              dstPitch, uc, Width, Height)
+BLOCKING_FILL(cuMemsetD2D16_v2, cuMemsetD2D16Async,
+              (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height), dstDevice,
+              dstPitch, us, Width, Height)
+BLOCKING_FILL(cuMemsetD2D32_v2, cuMemsetD2D32Async,
+              (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height), dstDevice,
+              dstPitch, ui, Width, Height)

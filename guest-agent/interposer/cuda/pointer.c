@@ -37,7 +37,7 @@ static void put_flag(void *data, bool flag) {
 static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribute attribute, void *data) {
     bool host = hws_memory_side(range->memory) == HWS_SIDE_HOST;
     const bool managed = range->memory == HWS_MEMORY_MANAGED;
-    const unsigned type = host && !managed ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    const unsigned type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     const unsigned access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
     const unsigned long long zero = 0;
     const CUmemoryPool pool = (CUmemoryPool) (uintptr_t) (range->memory == HWS_MEMORY_POOL ? range->owner : 0);
@@ -56,7 +56,7 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
             put(data, &device_address, sizeof device_address);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-            HWS_REQUIRE(host);
+            HWS_REQUIRE(host || managed);
             put(data, &address, sizeof address);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:

@@ -3,7 +3,9 @@
 
 #include "capture.h"
 #include "context.h"
+#include "copy.h"
 #include "event.h"
+#include "mirror.h"
 
 #include "hws_cuda_calls.h"
 
@@ -100,14 +102,17 @@ HWS_EXPORT CUresult cuStreamQuery(CUstream hStream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_REFUSE_WAITING(hStream);
-    return hws_call_cuStreamQuery(hStream);
+    uint64_t mark = hws_mirror_mark();
+    HWS_TRY(hws_call_cuStreamQuery(hStream));
+    hws_mirror_waited(mark, false);
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_REFUSE_WAITING(hStream);
-    return hws_call_cuStreamSynchronize(hStream);
+    return hws_copy_wait(hStream);
 }
 
 HWS_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags) {

@@ -115,8 +115,10 @@ static void shouldAgreeWithAModelOverManyOperations(void) {
         for (int step = 0; step < OPERATIONS / 4; step++) {
             if (count < MAX_BLOCKS && next_random(&state, 100) < 55) {
                 uint64_t bytes = random_bytes(&state), address = 0;
-                int result = hws_arena_allocate(arena, bytes, &address);
+                uint64_t alignment = HWS_ARENA_GRANULE_BYTES << next_random(&state, 5);
+                int result = hws_arena_allocate(arena, bytes, alignment, &address);
                 if (result == 0) {
+                    HWS_CHECK(address % alignment == 0);
                     check_block(blocks, count, address, bytes);
                     blocks[count++] = (block_t) {address, bytes};
                     large_pages += bytes > HWS_ARENA_SMALL_BYTES ? pages_of(bytes) : 0;
@@ -148,7 +150,7 @@ static void shouldAgreeWithAModelOverManyOperations(void) {
 
 static uint64_t allocate(hws_arena_t *arena, uint64_t bytes) {
     uint64_t address = 0;
-    HWS_CHECK(hws_arena_allocate(arena, bytes, &address) == 0);
+    HWS_CHECK(hws_arena_allocate(arena, bytes, HWS_ARENA_GRANULE_BYTES, &address) == 0);
     return address;
 }
 
@@ -207,9 +209,10 @@ static void shouldGiveKeptSlabsBackBeforeItRefuses(void) {
     allocate(arena, 29 * PAGE);
     HWS_CHECK(was_last); /* the kept slab was given back for it */
     uint64_t address = 77;
-    HWS_CHECK(hws_arena_allocate(arena, 2 * PAGE, &address) == OUT_OF_MEMORY && address == 77);
-    HWS_CHECK(hws_arena_allocate(arena, (WINDOW_PAGES + 1) * PAGE, &address) == OUT_OF_MEMORY);
-    HWS_CHECK(hws_arena_allocate(arena, UINT64_MAX, &address) == OUT_OF_MEMORY && address == 77);
+    HWS_CHECK(hws_arena_allocate(arena, 2 * PAGE, HWS_ARENA_GRANULE_BYTES, &address) == OUT_OF_MEMORY && address == 77);
+    HWS_CHECK(hws_arena_allocate(arena, (WINDOW_PAGES + 1) * PAGE, HWS_ARENA_GRANULE_BYTES, &address) == OUT_OF_MEMORY);
+    HWS_CHECK(hws_arena_allocate(arena, UINT64_MAX, HWS_ARENA_GRANULE_BYTES, &address) == OUT_OF_MEMORY
+              && address == 77);
     allocate(arena, PAGE);
     hws_arena_free(arena, most, (QUOTA_PAGES - 30) * PAGE);
     hws_arena_delete(arena);
@@ -234,7 +237,7 @@ static void *allocate_and_free(void *argument) {
             block->bytes = 0;
         } else {
             block->bytes = random_bytes(&state) / 8 + 1;
-            if (hws_arena_allocate(arena, block->bytes, &block->address) != 0) {
+            if (hws_arena_allocate(arena, block->bytes, HWS_ARENA_GRANULE_BYTES, &block->address) != 0) {
                 block->bytes = 0;
             }
         }

@@ -1,22 +1,32 @@
 package io.hawser.worker.calls;
 
+import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.ArenaManualCalls;
 import io.hawser.cuda.generated.ArenaReplies;
+import io.hawser.cuda.generated.CUresult;
+import io.hawser.cuda.generated.HandleKind;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.DeviceArena;
+import io.hawser.worker.session.GuestObjects;
+import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
+import io.hawser.worker.session.StreamState;
 import java.util.List;
 
 /** The arena of device memory. Session thread. */
 final class ArenaCalls implements ArenaManualCalls<Call>, MemoryParts {
+    private final GuestObjects objects;
+    private final GpuBackend backend;
     private final DeviceArena arena;
     private final MemoryQuota quota;
     private final ContextWaits waits;
 
     ArenaCalls(Session session) {
-        this.arena = session.objects().arena();
-        this.quota = session.objects().quota();
+        this.objects = session.objects();
+        this.backend = session.backend();
+        this.arena = objects.arena();
+        this.quota = objects.quota();
         this.waits = new ContextWaits(session);
     }
 
@@ -31,6 +41,26 @@ final class ArenaCalls implements ArenaManualCalls<Call>, MemoryParts {
     @Override
     public void hwsContextsWait(Call call) {
         waits.run(call, () -> call.finish(0));
+    }
+
+    @Override
+    public void hwsContextsQuery(Call call) {
+        ArenaReplies.hwsContextsQuery(call.reply(), hasWork() ? 0 : 1);
+        call.finish(0);
+    }
+
+    private boolean hasWork() {
+        for (Handle context : objects.handles().all(HandleKind.CONTEXT)) {
+            if (context.isFailed() || objects.enter(context) != 0) {
+                continue; // a lost context runs nothing
+            }
+            for (StreamState stream : objects.streams().of(context)) {
+                if (backend.driver().cuStreamQuery(stream.stream()) == CUresult.CUDA_ERROR_NOT_READY) {
+                    return true;
+                }
+            }
+        }
+        return false;
     }
 
     @Override

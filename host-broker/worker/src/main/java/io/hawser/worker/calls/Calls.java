@@ -42,7 +42,6 @@ public final class Calls implements CallDispatcher {
             memory,
             arena,
             new HostMemoryCalls(session, shared, region),
-            new ManagedCalls(session, shared),
             new PoolCalls(session, memory),
             new CopyCalls(session, region),
             streams,

@@ -100,6 +100,27 @@ public final class StreamTable {
     }
 
     /**
+     * The streams of a context: those that the guest has created, and default streams that it has used.
+     *
+     * @param context its handle.
+     * @return a new list.
+     */
+    public List<StreamState> of(Handle context) {
+        List<StreamState> streams = new ArrayList<>();
+        Defaults used = defaults.get(context);
+        if (used != null) {
+            streams.add(used.legacy);
+            streams.addAll(used.byThread.values());
+        }
+        for (Handle handle : objects.handles().all(HandleKind.STREAM)) {
+            if (handle.owner() == context && handle.nativeHandle() != 0) {
+                streams.add(handle.info(StreamState.class));
+            }
+        }
+        return streams;
+    }
+
+    /**
      * Removes the default streams of a context, which the backend destroys with it.
      *
      * @param context its handle.

@@ -1,0 +1,182 @@
+/* Traps by userfaultfd(2). Accesses of system calls are trapped as well where the guest allows it. */
+#include "trap.h"
+
+#include "hws_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Linux 6.1; older headers lack it. */
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+
+#define PRESENT_OR_SWAPPED (3ull << 62) /* of an entry in /proc/self/pagemap */
+#define ENTRIES 512u
+
+static int descriptor = -1, pagemap = -1;
+
+/* A descriptor that sees the kernel's accesses as well, if the guest allows one. */
+static int open_descriptor(void) {
+    const int flags = O_CLOEXEC | O_NONBLOCK;
+    int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+    if (device >= 0) {
+        int opened = ioctl(device, USERFAULTFD_IOC_NEW, flags);
+        close(device);
+        if (opened >= 0) {
+            return opened;
+        }
+    }
+    int opened = (int) syscall(SYS_userfaultfd, flags);
+    if (opened >= 0) {
+        return opened;
+    }
+    opened = (int) syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
+    if (opened >= 0) {
+        hws_log(HWS_DEBUG,
+                "system calls cannot use managed memory that lies on the GPU: this user may not open "
+                "/dev/userfaultfd");
+    }
+    return opened;
+}
+
+static bool open_userfault(void) {
+    descriptor = open_descriptor();
+    struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
+    if (descriptor < 0 || ioctl(descriptor, UFFDIO_API, &api) != 0) {
+        hws_log(HWS_DEBUG, "userfaultfd is not available: %s", strerror(errno));
+        return false;
+    }
+    pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    return true;
+}
+
+static bool next(int timeout_ms, hws_trap_fault_t *fault_p) {
+    struct pollfd wanted = {.fd = descriptor, .events = POLLIN};
+    struct uffd_msg message;
+    if (poll(&wanted, 1, timeout_ms) <= 0 || read(descriptor, &message, sizeof message) != sizeof message
+        || message.event != UFFD_EVENT_PAGEFAULT) {
+        return false;
+    }
+    *fault_p = (hws_trap_fault_t) {
+        .address = message.arg.pagefault.address,
+        .is_write = (message.arg.pagefault.flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP)) != 0,
+    };
+    return true;
+}
+
+static bool map(uint64_t address, uint64_t bytes, int protection) {
+    return mmap((void *) (uintptr_t) address, bytes, protection,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)
+        != MAP_FAILED;
+}
+
+static bool add(uint64_t address, uint64_t bytes) {
+    return map(address, bytes, PROT_READ | PROT_WRITE);
+}
+
+static bool protect_as(uint64_t address, uint64_t bytes, uint64_t mode) {
+    struct uffdio_writeprotect change = {.range = {.start = address, .len = bytes}, .mode = mode};
+    while (ioctl(descriptor, UFFDIO_WRITEPROTECT, &change) != 0) {
+        if (errno != EAGAIN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool protect(uint64_t address, uint64_t bytes) {
+    return protect_as(address, bytes, UFFDIO_WRITEPROTECT_MODE_WP);
+}
+
+static bool unprotect(uint64_t address, uint64_t bytes) {
+    return protect_as(address, bytes, 0);
+}
+
+static bool arm(uint64_t address, uint64_t bytes) {
+    struct uffdio_register wanted = {
+        .range = {.start = address, .len = bytes},
+        .mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP,
+    };
+    return ioctl(descriptor, UFFDIO_REGISTER, &wanted) == 0 && protect(address, bytes);
+}
+
+static void find_present(uint64_t address, size_t pages, uint8_t *present) {
+    uint64_t entries[ENTRIES];
+    for (size_t at = 0; at < pages;) {
+        size_t count = pages - at < ENTRIES ? pages - at : ENTRIES;
+        off_t offset = (off_t) ((address / HWS_TRAP_PAGE_BYTES + at) * sizeof *entries);
+        if (pread(pagemap, entries, count * sizeof *entries, offset) != (ssize_t) (count * sizeof *entries)) {
+            memset(present + at, 1, count);
+        } else {
+            for (size_t i = 0; i < count; i++) {
+                present[at + i] = (entries[i] & PRESENT_OR_SWAPPED) != 0;
+            }
+        }
+        at += count;
+    }
+}
+
+static void wake(uint64_t address, uint64_t bytes) {
+    struct uffdio_range range = {.start = address, .len = bytes};
+    ioctl(descriptor, UFFDIO_WAKE, &range);
+}
+
+static void take_away(uint64_t address, uint64_t bytes) {
+    struct uffdio_range range = {.start = address, .len = bytes};
+    map(address, bytes, PROT_NONE);
+    ioctl(descriptor, UFFDIO_WAKE, &range);
+}
+
+static bool fill(uint64_t address, const void *from, uint64_t bytes, bool is_writable) {
+    for (uint64_t at = 0; at < bytes;) {
+        struct uffdio_copy copy = {
+            .dst = address + at,
+            .src = (uint64_t) (uintptr_t) from + at,
+            .len = bytes - at,
+            .mode = is_writable ? 0 : UFFDIO_COPY_MODE_WP,
+        };
+        if (ioctl(descriptor, UFFDIO_COPY, &copy) == 0) {
+            return true;
+        }
+        if (errno != EAGAIN) {
+            return false;
+        }
+        at += copy.copy > 0 ? (uint64_t) copy.copy : 0;
+    }
+    return true;
+}
+
+static void drop(uint64_t address, uint64_t bytes) {
+    madvise((void *) (uintptr_t) address, bytes, MADV_DONTNEED);
+}
+
+static const void *bytes_at(uint64_t address) {
+    return (const void *) (uintptr_t) address;
+}
+
+const hws_trap_t hws_trap_userfault = {
+    .name = "userfaultfd",
+    .open = open_userfault,
+    .next = next,
+    .add = add,
+    .arm = arm,
+    .find_present = find_present,
+    .remove = take_away,
+    .fill = fill,
+    .protect = protect,
+    .unprotect = unprotect,
+    .drop = drop,
+    .wake = wake,
+    .bytes_at = bytes_at,
+};
