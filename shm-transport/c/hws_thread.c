@@ -4,9 +4,13 @@
 #include <stddef.h>
 
 int hws_thread_start(pthread_t *thread_p, void *(*main)(void *), void *argument, const char *name) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        sigdelset(&blocked, faults[i]);
+    }
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     int rc = pthread_create(thread_p, NULL, main, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0) {

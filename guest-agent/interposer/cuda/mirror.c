@@ -310,12 +310,11 @@ static CUresult arm(hws_mirror_t *mirror) {
     }
     mirror->is_free = false;
     trap->find_present(mirror->base, mirror->pages, mirror->states);
-    mirror->first = mirror->end = 0;
     for (size_t page = 0; page < mirror->pages; page++) {
-        if (mirror->states[page] != 0) {
-            set_states(mirror, page, 1, DIRTY);
-        }
+        mirror->states[page] = mirror->states[page] != 0 ? DIRTY : AWAY;
     }
+    mirror->first = 0;
+    mirror->end = mirror->pages; /* all of them must be dropped */
     return CUDA_SUCCESS;
 }
 
@@ -338,6 +337,7 @@ static CUresult send_written(hws_mirror_t *mirror) {
 
 /* Gives the device what the host has written, before work that may use it. The host has no pages afterwards. */
 static CUresult give_back(void) {
+    trap->renew();
     CUresult result = end_windows();
     for (size_t i = 0; i < mirror_count && result == CUDA_SUCCESS; i++) {
         result = arm(mirrors[i]);
@@ -423,6 +423,7 @@ void hws_mirror_waited(uint64_t mark, bool for_all) {
         return; /* the host has got no page since the last wait that work may have changed */
     }
     uint32_t context = enter();
+    trap->renew();
     end_windows();
     for (size_t i = 0; i < mirror_count; i++) {
         hws_mirror_t *mirror = mirrors[i];
@@ -470,14 +471,19 @@ static size_t pass_to(hws_pass_t *pass, size_t page, size_t limit) {
 
 /* Allows writes to pages of which the host has clean copies. */
 static CUresult allow_writes(hws_mirror_t *mirror, size_t page, size_t pages) {
+    if (!trap->unprotect(address_of(mirror, page), pages * PAGE)) {
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    }
     set_states(mirror, page, pages, DIRTY);
-    return trap->unprotect(address_of(mirror, page), pages * PAGE) ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+    return CUDA_SUCCESS;
 }
 
 static CUresult provide(hws_mirror_t *mirror, size_t page, size_t pages, const void *bytes, bool is_writable) {
+    if (!trap->fill(address_of(mirror, page), bytes, pages * PAGE, is_writable)) {
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    }
     set_states(mirror, page, pages, is_writable ? DIRTY : CLEAN);
-    return trap->fill(address_of(mirror, page), bytes, pages * PAGE, is_writable) ? CUDA_SUCCESS
-                                                                                  : CUDA_ERROR_OPERATING_SYSTEM;
+    return CUDA_SUCCESS;
 }
 
 static CUresult serve_idle(hws_mirror_t *mirror, size_t page, bool is_write) {
@@ -573,29 +579,34 @@ static bool have_windows(void) {
     return false;
 }
 
-static void serve(const hws_trap_fault_t *fault) {
+static CUresult serve_page(hws_mirror_t *mirror, size_t page, bool is_write) {
+    atomic_store(&present, true);
+    if (!is_idle()) {
+        return serve_busy(mirror, page, is_write);
+    }
+    HWS_TRY(end_windows());
+    return serve_idle(mirror, page, is_write);
+}
+
+/* Provides a page. Returns false when the memory is none of ours, or no more. */
+static bool serve(const hws_trap_fault_t *fault) {
     hws_mirror_t *mirror = find(fault->address);
-    uint64_t page_address = fault->address / PAGE * PAGE;
-    if (mirror == NULL) { /* removed meanwhile */
-        trap->wake(page_address, PAGE);
-        return;
+    if (mirror == NULL) {
+        return false;
     }
     size_t page = (fault->address - mirror->base) / PAGE;
     if (mirror->states[page] == DIRTY || (mirror->states[page] == CLEAN && !fault->is_write)) {
-        trap->wake(page_address, PAGE); /* another thread's fault has brought it */
-        return;
+        return true; /* another thread's fault has brought it */
     }
-    atomic_store(&present, true);
-    CUresult result = CUDA_SUCCESS;
-    if (is_idle()) {
-        result = end_windows();
-        result = result != CUDA_SUCCESS ? result : serve_idle(mirror, page, fault->is_write);
-    } else {
-        result = serve_busy(mirror, page, fault->is_write);
+    CUresult result = serve_page(mirror, page, fault->is_write);
+    if (result == CUDA_ERROR_OPERATING_SYSTEM && give_back() == CUDA_SUCCESS) {
+        /* Protection divides a mapping, and a process can have 65,530. Now there are few again. */
+        result = serve_page(mirror, page, fault->is_write);
     }
     if (result != CUDA_SUCCESS) {
         lose(mirror, result);
     }
+    return result == CUDA_SUCCESS;
 }
 
 static void *service_main(void *unused) {
@@ -611,7 +622,7 @@ static void *service_main(void *unused) {
             end_windows();
         }
         if (came) {
-            serve(&fault);
+            trap->resume(&fault, serve(&fault));
         }
         bool have = have_windows();
         if (have && !had_windows) {
@@ -632,7 +643,9 @@ static void *allocate_pages(size_t pages) {
 
 static void open_once(void) {
     pthread_t thread;
-    const hws_trap_t *found = hws_trap_userfault.open() ? &hws_trap_userfault : NULL;
+    const hws_trap_t *found = hws_trap_userfault.open() ? &hws_trap_userfault
+        : hws_trap_signal.open()                        ? &hws_trap_signal
+                                                        : NULL;
     bool complete = found != NULL && (staging = allocate_pages(MAX_PAGES)) != NULL
         && (second = allocate_pages(MAX_SHORT_PAGES)) != NULL;
     for (size_t i = 0; i < SHORT_WINDOWS && complete; i++) {

@@ -127,9 +127,17 @@ static void find_present(uint64_t address, size_t pages, uint8_t *present) {
     }
 }
 
-static void wake(uint64_t address, uint64_t bytes) {
-    struct uffdio_range range = {.start = address, .len = bytes};
+/* A thread that tries again in memory that is none of ours faults: its addresses are only reserved. */
+static void resume(const hws_trap_fault_t *fault, bool is_ours) {
+    (void) is_ours;
+    struct uffdio_range range = {
+        .start = fault->address / HWS_TRAP_PAGE_BYTES * HWS_TRAP_PAGE_BYTES,
+        .len = HWS_TRAP_PAGE_BYTES,
+    };
     ioctl(descriptor, UFFDIO_WAKE, &range);
+}
+
+static void renew(void) {
 }
 
 static void take_away(uint64_t address, uint64_t bytes) {
@@ -169,6 +177,8 @@ const hws_trap_t hws_trap_userfault = {
     .name = "userfaultfd",
     .open = open_userfault,
     .next = next,
+    .resume = resume,
+    .renew = renew,
     .add = add,
     .arm = arm,
     .find_present = find_present,
@@ -177,6 +187,5 @@ const hws_trap_t hws_trap_userfault = {
     .protect = protect,
     .unprotect = unprotect,
     .drop = drop,
-    .wake = wake,
     .bytes_at = bytes_at,
 };
