@@ -1,6 +1,7 @@
 package io.hawser.worker.calls;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -133,6 +134,24 @@ class ArenaCallsTest {
             rig.gpu().release();
             assertEquals(0, guest.replyTo(waiting).status());
         }
+    }
+
+    @Test
+    void shouldTellWhetherAStreamHasWork() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP, PAGES * PAGE)) {
+            Guest guest = rig.guest();
+            assertTrue(isIdle(guest));
+            guest.launch(guest.function(guest.loadImage("hold"), "hold"), 0, new byte[0]);
+            guest.useContext(0);
+            assertFalse(isIdle(guest));
+            rig.gpu().release();
+            assertEquals(0, guest.replyTo(guest.send(CudaOpcodes.hwsContextsWait, Guest.REPLY)).status());
+            assertTrue(isIdle(guest));
+        }
+    }
+
+    private static boolean isIdle(Guest guest) throws IOException {
+        return guest.call(CudaOpcodes.hwsContextsQuery).i32(0) != 0;
     }
 
     @Test
