@@ -13,15 +13,16 @@
 
 /*
  * A region is mapped here if the place is free. The worker tries the same address; a pinned allocation then has one
- * address on both sides. The heaps of usual programs lie below it, libraries and stacks above.
+ * address on both sides. The heaps of usual programs lie below it, the arenas of device memory, libraries and stacks
+ * above.
  */
 #ifdef __SANITIZE_THREAD__
 #define WINDOW_BASE 0x7ea000000000ull /* the sanitizer keeps its own memory in the other place */
 #else
-#define WINDOW_BASE 0x200000000000ull
+#define WINDOW_BASE 0x110000000000ull
 #endif
 #define WINDOW_STEP 0x10000000000ull
-#define WINDOW_STEPS 16
+#define WINDOW_STEPS 15
 #define LAST_SYSTEM_USER 999u /* login.defs(5), SYS_UID_MAX: the broker's packages make such a user */
 #define OVERFLOW_USER 65534u  /* outside a container's user namespace: the container's administrator mounted the file */
 #define SLOT_PAGES 3u
