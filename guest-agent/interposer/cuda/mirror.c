@@ -2,10 +2,12 @@
 
 #include "context.h"
 #include "copy.h"
+#include "pinned.h"
 #include "trap.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_thread.h"
+#include "shm/hws_shm.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,19 +17,23 @@
 #include <time.h>
 
 #define PAGE HWS_TRAP_PAGE_BYTES
-#define FIRST_PAGES 4u      /* of a pass; each further fault of it doubles them */
-#define MAX_PAGES 1024u     /* 4 MiB */
-#define MAX_SHORT_PAGES 16u /* while work runs */
-#define SHORT_WINDOWS 4u    /* an instruction may need two pages, and a thread more */
+#define FIRST_PAGES 4u        /* of a pass; each further fault of it doubles them */
+#define MAX_PAGES 256u        /* at once: 1 MiB */
+#define MAX_AHEAD_PAGES 4096u /* that the program has not touched yet */
+#define MAX_SHORT_PAGES 16u   /* while work runs */
+#define SHORT_WINDOWS 4u      /* an instruction may need two pages, and a thread more */
 #define SHORT_MS 1
 #define MAX_READS 8
 #define WORD_BYTES 8u
 
 typedef enum { AWAY, CLEAN, DIRTY } hws_page_state_t;
 
-/* A pass of the program through a range: where its next fault is expected, and the pages that the last one got. */
+/*
+ * A pass of the program through a range: where its next fault is expected, and the pages that the last one got. `ahead`
+ * more are provided while the program works.
+ */
 typedef struct hws_pass {
-    size_t next, pages;
+    size_t next, pages, ahead;
 } hws_pass_t;
 
 typedef struct hws_mirror {
@@ -65,8 +71,11 @@ static size_t mirror_count, mirror_capacity;
 static hws_lane_t *lanes;
 static hws_window_t windows[SHORT_WINDOWS];
 static size_t oldest_window;
-static uint8_t *staging; /* MAX_PAGES */
-static uint8_t *second;  /* MAX_SHORT_PAGES */
+static hws_pass_t *ahead; /* gets pages before it needs them; NULL: none */
+static hws_mirror_t *ahead_of;
+static uint8_t *staging;        /* MAX_PAGES */
+static uint64_t staging_offset; /* in the region, where devices write it; 0: it lies elsewhere */
+static uint8_t *second;         /* MAX_SHORT_PAGES */
 
 /*
  * Work of the program: records begun and records sent. They are equal while no thread is sending. `settled` is a value
@@ -138,7 +147,11 @@ static CUresult lane_of(const hws_mirror_t *mirror, hws_lane_t **lane_p) {
 static CUresult fetch(const hws_mirror_t *mirror, size_t page, size_t pages, void *to) {
     hws_lane_t *lane;
     HWS_TRY(lane_of(mirror, &lane));
-    return hws_copy_fetch(to, address_of(mirror, page), pages * PAGE, lane->stream);
+    if (to != staging || staging_offset == 0) {
+        return hws_copy_fetch(to, address_of(mirror, page), pages * PAGE, lane->stream);
+    }
+    HWS_TRY(hws_call_hwsCopyDtoHShared(address_of(mirror, page), staging_offset, pages * PAGE, lane->stream, 0));
+    return hws_call_cuStreamSynchronize(lane->stream);
 }
 
 static CUresult send_bytes(const hws_mirror_t *mirror, uint64_t address, const void *from, uint64_t bytes) {
@@ -192,6 +205,7 @@ static void end_mirror(hws_mirror_t *mirror) {
     for (size_t i = 0; i < SHORT_WINDOWS; i++) {
         windows[i].mirror = windows[i].mirror == mirror ? NULL : windows[i].mirror;
     }
+    ahead = ahead_of == mirror ? NULL : ahead;
     size_t at = above(mirror->base) - 1;
     mirror_count--;
     memmove(mirrors + at, mirrors + at + 1, (mirror_count - at) * sizeof *mirrors);
@@ -464,9 +478,9 @@ static bool is_idle(void) {
 
 /* The pages to provide at a fault, at most `limit`: more and more while faults follow each other. */
 static size_t pass_to(hws_pass_t *pass, size_t page, size_t limit) {
-    pass->pages = page != pass->next || pass->pages == 0 ? FIRST_PAGES : 2 * pass->pages;
-    pass->pages = pass->pages < limit ? pass->pages : limit;
-    return pass->pages;
+    size_t wanted = page != pass->next || pass->pages == 0 ? FIRST_PAGES : 2 * pass->pages;
+    pass->pages = wanted < MAX_AHEAD_PAGES ? wanted : MAX_AHEAD_PAGES;
+    return pass->pages < limit ? pass->pages : limit;
 }
 
 /* Allows writes to pages of which the host has clean copies. */
@@ -486,6 +500,14 @@ static CUresult provide(hws_mirror_t *mirror, size_t page, size_t pages, const v
     return CUDA_SUCCESS;
 }
 
+/* Provides pages that are away, for a pass. */
+static CUresult provide_for(hws_mirror_t *mirror, hws_pass_t *pass, size_t page, size_t limit) {
+    size_t pages = run_of(mirror, page, limit, AWAY);
+    pass->next = page + pages;
+    HWS_TRY(fetch(mirror, page, pages, staging));
+    return provide(mirror, page, pages, staging, pass == &mirror->writes);
+}
+
 static CUresult serve_idle(hws_mirror_t *mirror, size_t page, bool is_write) {
     if (mirror->states[page] == CLEAN) {
         size_t pages = run_of(mirror, page, pass_to(&mirror->writes, page, MAX_PAGES), CLEAN);
@@ -493,10 +515,28 @@ static CUresult serve_idle(hws_mirror_t *mirror, size_t page, bool is_write) {
         return allow_writes(mirror, page, pages);
     }
     hws_pass_t *pass = is_write ? &mirror->writes : &mirror->reads;
-    size_t pages = run_of(mirror, page, pass_to(pass, page, MAX_PAGES), AWAY);
-    pass->next = page + pages;
-    HWS_TRY(fetch(mirror, page, pages, staging));
-    return provide(mirror, page, pages, staging, is_write);
+    size_t limit = pass_to(pass, page, MAX_PAGES);
+    HWS_TRY(provide_for(mirror, pass, page, limit));
+    pass->ahead = pass->pages - limit;
+    ahead = pass->ahead == 0 ? NULL : pass;
+    ahead_of = mirror;
+    return CUDA_SUCCESS;
+}
+
+/* Provides pages that the pass will need next, while the program uses the ones before. */
+static CUresult read_ahead(void) {
+    hws_pass_t *pass = ahead;
+    hws_mirror_t *mirror = ahead_of;
+    ahead = NULL;
+    atomic_store(&present, true);
+    if (!is_idle() || pass->next >= mirror->pages || mirror->states[pass->next] != AWAY) {
+        return CUDA_SUCCESS;
+    }
+    size_t limit = pass->ahead < MAX_PAGES ? pass->ahead : MAX_PAGES;
+    HWS_TRY(provide_for(mirror, pass, pass->next, limit));
+    pass->ahead -= limit;
+    ahead = pass->ahead == 0 ? NULL : pass;
+    return CUDA_SUCCESS;
 }
 
 static hws_window_t *window_at(const hws_mirror_t *mirror, size_t page) {
@@ -613,17 +653,24 @@ static void *service_main(void *unused) {
     (void) unused;
     hws_tls.is_background = true;
     uint64_t windows_since_ns = 0;
-    bool had_windows = false;
+    bool had_windows = false, is_ahead = false;
     for (;;) {
         hws_trap_fault_t fault;
-        bool came = trap->next(had_windows ? SHORT_MS : -1, &fault);
+        bool came = trap->next(is_ahead ? 0 : had_windows ? SHORT_MS : -1, &fault);
         uint32_t context = enter();
         if (had_windows && now_ns() - windows_since_ns >= SHORT_MS * 1000000u) {
             end_windows();
         }
         if (came) {
             trap->resume(&fault, serve(&fault));
+        } else if (ahead != NULL) {
+            hws_mirror_t *mirror = ahead_of;
+            CUresult result = read_ahead();
+            if (result != CUDA_SUCCESS) {
+                lose(mirror, result);
+            }
         }
+        is_ahead = ahead != NULL;
         bool have = have_windows();
         if (have && !had_windows) {
             windows_since_ns = now_ns();
@@ -641,13 +688,25 @@ static void *allocate_pages(size_t pages) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* Lets devices write the staging memory, if it fits the region. */
+static uint8_t *allocate_staging(void) {
+    hws_heap_block_t block;
+    void *memory;
+    const hws_shm_view_t *view = hws_shm_current();
+    if (view == NULL || hws_pinned_allocate(MAX_PAGES * PAGE, &block, &memory) != CUDA_SUCCESS) {
+        return allocate_pages(MAX_PAGES);
+    }
+    staging_offset = hws_shm_offset(view, memory);
+    return memory;
+}
+
 static void open_once(void) {
     pthread_t thread;
     const hws_trap_t *found = hws_trap_userfault.open() ? &hws_trap_userfault
         : hws_trap_signal.open()                        ? &hws_trap_signal
                                                         : NULL;
-    bool complete = found != NULL && (staging = allocate_pages(MAX_PAGES)) != NULL
-        && (second = allocate_pages(MAX_SHORT_PAGES)) != NULL;
+    bool complete =
+        found != NULL && (staging = allocate_staging()) != NULL && (second = allocate_pages(MAX_SHORT_PAGES)) != NULL;
     for (size_t i = 0; i < SHORT_WINDOWS && complete; i++) {
         complete = (windows[i].twin = allocate_pages(MAX_SHORT_PAGES)) != NULL;
     }
