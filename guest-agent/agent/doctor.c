@@ -9,6 +9,7 @@
 #include "hws_description.h"
 #include "hws_status.h"
 #include "hws_status_text.h"
+#include "hws_userfault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -261,6 +262,28 @@ static void check_linker(const char *folder) {
     }
 }
 
+/* How this user's programs get pages of managed memory. */
+static void check_pages(void) {
+    hws_userfault_t kind;
+    int descriptor = hws_userfault_open(&kind);
+    if (descriptor >= 0) {
+        close(descriptor);
+    }
+    switch (kind) {
+        case HWS_USERFAULT_ALL:
+            GOOD("managed memory: by userfaultfd, also in system calls");
+            break;
+        case HWS_USERFAULT_PROGRAM:
+            NOTE("managed memory: by userfaultfd; system calls on it may fail with EFAULT for this user: add the user "
+                 "to the group " HWS_USERFAULT_GROUP);
+            break;
+        case HWS_USERFAULT_NONE:
+            NOTE("managed memory: by SIGSEGV, because userfaultfd is forbidden here; system calls on it may fail with "
+                 "EFAULT");
+            break;
+    }
+}
+
 int hws_agent_doctor(int argc, char **argv) {
     if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
         bool asked = argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
@@ -278,6 +301,7 @@ int hws_agent_doctor(int argc, char **argv) {
         check_linker(folder);
     }
     check_vgpu();
+    check_pages();
     fflush(stdout);
     if (argc == 2 && has_libraries) {
         if (hws_agent_prefer(folder) != 0) {

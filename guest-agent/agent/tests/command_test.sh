@@ -95,6 +95,7 @@ grep -q "^ok   libcudart.so.13: ours" out || fail "doctor does not report that r
 grep -q "^note .*looks for libraries in $work/nvidia first" out || fail "doctor does not name the RPATH: $(cat out)"
 expect 1 env HAWSER_BROKER=127.0.0.1:1 HAWSER_TOKEN=a.b "$hawser" doctor
 grep -q "^FAIL TCP: " out || fail "doctor does not name the broker: $(cat out)"
+grep -q "managed memory: by " out || fail "doctor does not tell how managed memory works: $(cat out)"
 
 # Device code that is registered with no shared runtime: a static runtime.
 cat >static.c <<'C'

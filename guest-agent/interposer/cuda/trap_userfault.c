@@ -2,6 +2,7 @@
 #include "trap.h"
 
 #include "hws_log.h"
+#include "hws_userfault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,52 +11,25 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-/* Linux 6.1; older headers lack it. */
-#ifndef USERFAULTFD_IOC_NEW
-#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
-#endif
-#ifndef UFFD_USER_MODE_ONLY
-#define UFFD_USER_MODE_ONLY 1
-#endif
 
 #define PRESENT_OR_SWAPPED (3ull << 62) /* of an entry in /proc/self/pagemap */
 #define ENTRIES 512u
 
 static int descriptor = -1, pagemap = -1;
 
-/* A descriptor that sees the kernel's accesses as well, if the guest allows one. */
-static int open_descriptor(void) {
-    const int flags = O_CLOEXEC | O_NONBLOCK;
-    int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
-    if (device >= 0) {
-        int opened = ioctl(device, USERFAULTFD_IOC_NEW, flags);
-        close(device);
-        if (opened >= 0) {
-            return opened;
-        }
-    }
-    int opened = (int) syscall(SYS_userfaultfd, flags);
-    if (opened >= 0) {
-        return opened;
-    }
-    opened = (int) syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
-    if (opened >= 0) {
-        hws_log(HWS_DEBUG,
-                "system calls cannot use managed memory that lies on the GPU: this user may not open "
-                "/dev/userfaultfd");
-    }
-    return opened;
-}
-
 static bool open_userfault(void) {
-    descriptor = open_descriptor();
+    hws_userfault_t kind;
+    descriptor = hws_userfault_open(&kind);
     struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
     if (descriptor < 0 || ioctl(descriptor, UFFDIO_API, &api) != 0) {
         hws_log(HWS_DEBUG, "userfaultfd is not available: %s", strerror(errno));
         return false;
+    }
+    if (kind == HWS_USERFAULT_PROGRAM) {
+        hws_log(HWS_DEBUG,
+                "system calls cannot use managed memory whose pages lie on the GPU: this user may not open "
+                "/dev/userfaultfd: group=" HWS_USERFAULT_GROUP);
     }
     pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     return true;
