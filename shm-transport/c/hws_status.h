@@ -11,9 +11,14 @@
  *   vgpu <name> <memoryBytes of each GPU, 0: what is free> <computeShare 1..100> <shared|exclusive> <maxSessions, 0: any>
  *   gpu <index> <name> <uuid> <totalBytes that a guest sees> <usedBytes of the vGPU> <utilisation %> <Celsius> <watts>
  *       <PCI bus id> <compute capability, as 9.0>
+ *   traits <index of the GPU> <bytes that the driver reserves, beyond totalBytes; 0 for a part of the GPU> <ECC mode 0|1>
+ *       <pending ECC mode> <PCI device id> <PCI subsystem id> <for each GPU of the vGPU four digits of nvmlGpuP2PStatus_t:
+ *       reading, writing, atomics, properties>
  *   sensors <index of the GPU> <memory utilisation %> <milliwatts> <limit in force> <limit> <default limit> <least limit>
  *       <greatest limit> <millijoules> <MHz graphics> <SM> <memory> <video> <maximum MHz graphics> <SM> <memory> <video>
- *       <performance state> <reasons for the clocks, bits of NVML>
+ *       <performance state> <reasons for the clocks, bits of NVML> <bits that the GPU can report> <Celsius of the memory>
+ *       <milliwatts at this moment> <corrected errors since the driver's start> <uncorrected> <corrected ever>
+ *       <uncorrected ever>
  *   session <id> <guest pid> <program> <host> <tcp|shm> <starting|running|ending> <deviceBytes> <kernels> <roundTrips> <started, Unix seconds>
  *   process <guest pid> <host> <deviceBytes>: of a session that does not fit with all its fields
  *   more <sessions that did not fit>

@@ -142,8 +142,7 @@ HWS_EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsig
     return hws_nvml_text(gpu.uuid, uuid, length);
 }
 
-/* Sets a number that is the same for each device of a vGPU. */
-static nvmlReturn_t answer(nvmlDevice_t device, unsigned value, unsigned *value_p) {
+nvmlReturn_t hws_nvml_answer(nvmlDevice_t device, unsigned value, unsigned *value_p) {
     hws_nvml_gpu_t gpu;
     HWS_REQUIRE(value_p != NULL);
     HWS_TRY(hws_nvml_gpu(device, false, &gpu));
@@ -164,7 +163,7 @@ HWS_EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned i
 }
 
 HWS_EXPORT nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned int *multiGpuBool) {
-    return answer(device, 0, multiGpuBool);
+    return hws_nvml_answer(device, 0, multiGpuBool);
 }
 
 HWS_EXPORT nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device1, nvmlDevice_t device2, int *onSameBoard) {
@@ -217,40 +216,87 @@ HWS_EXPORT nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDevic
 }
 
 HWS_EXPORT nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode) {
-    return answer(device, NVML_COMPUTEMODE_DEFAULT, (unsigned *) mode);
+    return hws_nvml_answer(device, NVML_COMPUTEMODE_DEFAULT, (unsigned *) mode);
 }
 
 HWS_EXPORT nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t *mode) {
-    return answer(device, NVML_FEATURE_ENABLED, (unsigned *) mode);
+    return hws_nvml_answer(device, NVML_FEATURE_ENABLED, (unsigned *) mode);
 }
 
 HWS_EXPORT nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, nvmlEnableState_t *display) {
-    return answer(device, NVML_FEATURE_DISABLED, (unsigned *) display);
+    return hws_nvml_answer(device, NVML_FEATURE_DISABLED, (unsigned *) display);
 }
 
 HWS_EXPORT nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, nvmlEnableState_t *isActive) {
-    return answer(device, NVML_FEATURE_DISABLED, (unsigned *) isActive);
+    return hws_nvml_answer(device, NVML_FEATURE_DISABLED, (unsigned *) isActive);
 }
 
 HWS_EXPORT nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device,
                                                         nvmlGpuVirtualizationMode_t *pVirtualMode) {
-    return answer(device, NVML_GPU_VIRTUALIZATION_MODE_NONE, (unsigned *) pVirtualMode);
+    return hws_nvml_answer(device, NVML_GPU_VIRTUALIZATION_MODE_NONE, (unsigned *) pVirtualMode);
 }
 
 HWS_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *isMigDevice) {
-    return answer(device, 0, isMigDevice);
+    return hws_nvml_answer(device, 0, isMigDevice);
 }
 
 HWS_EXPORT nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count) {
-    return answer(device, 0, count);
+    return hws_nvml_answer(device, 0, count);
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current,
+                                             nvmlEnableState_t *pending) {
+    hws_nvml_gpu_t gpu;
+    HWS_REQUIRE(current != NULL && pending != NULL);
+    HWS_TRY(hws_nvml_gpu(device, false, &gpu));
+    if (gpu.traits[HWS_TRAIT_ECC_MODE] < 0 || gpu.traits[HWS_TRAIT_PENDING_ECC_MODE] < 0) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    *current = (nvmlEnableState_t) gpu.traits[HWS_TRAIT_ECC_MODE];
+    *pending = (nvmlEnableState_t) gpu.traits[HWS_TRAIT_PENDING_ECC_MODE];
+    return NVML_SUCCESS;
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnableState_t *mode) {
+    return hws_nvml_answer(device, NVML_FEATURE_DISABLED, (unsigned *) mode);
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetBoardId(nvmlDevice_t device, unsigned int *boardId) {
+    nvmlPciInfo_t pci;
+    HWS_REQUIRE(boardId != NULL);
+    HWS_TRY(nvmlDeviceGetPciInfo_v3(device, &pci));
+    *boardId = pci.bus << 8 | pci.device;
+    return NVML_SUCCESS;
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2,
+                                                            nvmlGpuTopologyLevel_t *pathInfo) {
+    hws_nvml_gpu_t gpu;
+    HWS_REQUIRE(pathInfo != NULL);
+    HWS_TRY(hws_nvml_gpu(device1, false, &gpu));
+    HWS_TRY(hws_nvml_gpu(device2, false, &gpu));
+    *pathInfo = device1 == device2 ? NVML_TOPOLOGY_INTERNAL : NVML_TOPOLOGY_SYSTEM;
+    return NVML_SUCCESS;
 }
 
 HWS_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2,
                                                nvmlGpuP2PCapsIndex_t p2pIndex, nvmlGpuP2PStatus_t *p2pStatus) {
-    hws_nvml_gpu_t gpu;
+    /* The digit of a capability, or -1. The guest sees no NVLink. */
+    static const int digits[NVML_P2P_CAPS_INDEX_UNKNOWN] = {[NVML_P2P_CAPS_INDEX_READ] = 0,
+                                                            [NVML_P2P_CAPS_INDEX_WRITE] = 1,
+                                                            [NVML_P2P_CAPS_INDEX_NVLINK] = -1,
+                                                            [NVML_P2P_CAPS_INDEX_ATOMICS] = 2,
+                                                            [NVML_P2P_CAPS_INDEX_PROP] = 3};
+    hws_nvml_gpu_t gpu, peer;
     HWS_REQUIRE(p2pStatus != NULL && p2pIndex < NVML_P2P_CAPS_INDEX_UNKNOWN);
     HWS_TRY(hws_nvml_gpu(device1, false, &gpu));
-    HWS_TRY(hws_nvml_gpu(device2, false, &gpu));
-    *p2pStatus = device1 == device2 ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_UNKNOWN;
+    HWS_TRY(hws_nvml_gpu(device2, false, &peer));
+    *p2pStatus = NVML_P2P_STATUS_NOT_SUPPORTED; /* also, as NVML, within one GPU */
+    if (device1 != device2 && digits[p2pIndex] >= 0) {
+        size_t at = HWS_PEER_DIGITS * (size_t) peer.index + (size_t) digits[p2pIndex];
+        char digit = at < strlen(gpu.peers) ? gpu.peers[at] : '-';
+        bool known = digit >= '0' && digit <= '0' + NVML_P2P_STATUS_UNKNOWN;
+        *p2pStatus = known ? (nvmlGpuP2PStatus_t) (digit - '0') : NVML_P2P_STATUS_UNKNOWN;
+    }
     return NVML_SUCCESS;
 }

@@ -62,6 +62,21 @@ static void read_gpu(const hws_status_line_t *line, hws_nvml_facts_t *facts) {
     for (int i = 0; i < HWS_SENSORS; i++) {
         gpu->sensors[i] = -1;
     }
+    for (int i = 0; i < HWS_TRAITS; i++) {
+        gpu->traits[i] = -1;
+    }
+}
+
+static void read_traits(const hws_status_line_t *line, hws_nvml_facts_t *facts) {
+    long long index = hws_status_number(line->fields[1]);
+    if (index < 0 || index >= facts->gpu_count) {
+        return;
+    }
+    hws_nvml_gpu_t *gpu = &facts->gpus[index];
+    for (int i = 0; i < HWS_TRAITS; i++) {
+        gpu->traits[i] = hws_status_number(line->fields[2 + i]);
+    }
+    copy(gpu->peers, sizeof gpu->peers, line->fields[2 + HWS_TRAITS]);
 }
 
 static void read_sensors(const hws_status_line_t *line, hws_nvml_facts_t *facts) {
@@ -100,6 +115,8 @@ void hws_nvml_parse(char *text, const char *host, hws_nvml_facts_t *facts_p) {
             copy(facts_p->driver, sizeof facts_p->driver, line.fields[1]);
         } else if (strcmp(kind, "gpu") == 0) {
             read_gpu(&line, facts_p);
+        } else if (strcmp(kind, "traits") == 0) {
+            read_traits(&line, facts_p);
         } else if (strcmp(kind, "sensors") == 0) {
             read_sensors(&line, facts_p);
         } else if (strcmp(kind, "session") == 0) {

@@ -32,8 +32,24 @@ typedef enum hws_sensor {
     HWS_SENSOR_MAX_CLOCK_MHZ = HWS_SENSOR_CLOCK_MHZ + 4, /* four */
     HWS_SENSOR_PERFORMANCE_STATE = HWS_SENSOR_MAX_CLOCK_MHZ + 4,
     HWS_SENSOR_CLOCK_REASONS,
-    HWS_SENSORS,
+    HWS_SENSOR_SUPPORTED_CLOCK_REASONS,
+    HWS_SENSOR_MEMORY_CELSIUS,
+    HWS_SENSOR_INSTANT_POWER_MW,
+    HWS_SENSOR_ERRORS, /* four: nvmlEccCounterType_t times nvmlMemoryErrorType_t */
+    HWS_SENSORS = HWS_SENSOR_ERRORS + 4,
 } hws_sensor_t;
+
+/* Figures of the line "traits" of the status, in its order. */
+typedef enum hws_trait {
+    HWS_TRAIT_RESERVED_BYTES,
+    HWS_TRAIT_ECC_MODE,
+    HWS_TRAIT_PENDING_ECC_MODE,
+    HWS_TRAIT_PCI_DEVICE_ID,
+    HWS_TRAIT_PCI_SUBSYSTEM_ID,
+    HWS_TRAITS,
+} hws_trait_t;
+
+#define HWS_PEER_DIGITS 4 /* of the line "traits": reading, writing, atomics, properties */
 
 /* A GPU of the vGPU. A figure is -1 where the broker reports none. */
 typedef struct hws_nvml_gpu {
@@ -44,7 +60,8 @@ typedef struct hws_nvml_gpu {
     long long total_bytes, used_bytes, utilization, celsius;
     long long domain, bus, device; /* of the PCI address */
     int major, minor;              /* compute capability; 0: unknown */
-    long long sensors[HWS_SENSORS];
+    long long traits[HWS_TRAITS], sensors[HWS_SENSORS];
+    char peers[HWS_PEER_DIGITS * HWS_NVML_MAX_GPUS + 1]; /* by the index of the other GPU; may be too short */
 } hws_nvml_gpu_t;
 
 /* A process of this machine that has a session of the vGPU. */
@@ -75,6 +92,9 @@ nvmlReturn_t hws_nvml_stop(void);
 
 /* NVML_SUCCESS, or NVML_ERROR_UNINITIALIZED. */
 nvmlReturn_t hws_nvml_entered(void);
+
+/* Sets a number that is the same for each device of a vGPU. */
+nvmlReturn_t hws_nvml_answer(nvmlDevice_t device, unsigned value, unsigned *value_p);
 
 /* The number of GPUs, and the version of the driver beside them. NVML_ERROR_UNINITIALIZED before nvmlInit. */
 nvmlReturn_t hws_nvml_vgpu(unsigned *count_p, char driver_p[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE]);

@@ -18,7 +18,12 @@ static nvmlReturn_t describe(nvmlDevice_t device, size_t bytes, nvmlPciInfo_t *p
     if (gpu.domain < 0) {
         return NVML_ERROR_UNKNOWN;
     }
-    nvmlPciInfo_t all = {.domain = (unsigned) gpu.domain, .bus = (unsigned) gpu.bus, .device = (unsigned) gpu.device};
+    long long id = gpu.traits[HWS_TRAIT_PCI_DEVICE_ID], subsystem = gpu.traits[HWS_TRAIT_PCI_SUBSYSTEM_ID];
+    nvmlPciInfo_t all = {.domain = (unsigned) gpu.domain,
+                         .bus = (unsigned) gpu.bus,
+                         .device = (unsigned) gpu.device,
+                         .pciDeviceId = id < 0 ? 0 : (unsigned) id,
+                         .pciSubSystemId = subsystem < 0 ? 0 : (unsigned) subsystem};
     snprintf(all.busIdLegacy, sizeof all.busIdLegacy, "%04X:%02X:%02X.0", all.domain & 0xffff, all.bus, all.device);
     snprintf(all.busId, sizeof all.busId, "%08X:%02X:%02X.0", all.domain, all.bus, all.device);
     memcpy(pci, &all, bytes);
@@ -48,6 +53,8 @@ HWS_EXPORT nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfo
                                .domain = all.domain,
                                .bus = all.bus,
                                .device = all.device,
+                               .pciDeviceId = all.pciDeviceId,
+                               .pciSubSystemId = all.pciSubSystemId,
                                .baseClass = DISPLAY_CONTROLLER,
                                .subClass = CONTROLLER_3D};
     memcpy(pci->busId, all.busId, sizeof pci->busId);

@@ -76,7 +76,10 @@ HWS_EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
 }
 
 static nvmlReturn_t read_clock(nvmlDevice_t device, hws_sensor_t first, nvmlClockType_t type, unsigned *clock_p) {
-    HWS_REQUIRE(type < NVML_CLOCK_COUNT);
+    HWS_TRY(hws_nvml_entered());
+    if (type >= NVML_CLOCK_COUNT) {
+        return NVML_ERROR_NOT_SUPPORTED; /* as driver 580 */
+    }
     return read_number(device, (hws_sensor_t) (first + type), clock_p);
 }
 
@@ -115,6 +118,53 @@ HWS_EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t d
     return nvmlDeviceGetCurrentClocksEventReasons(device, clocksThrottleReasons);
 }
 
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t device,
+                                                                 unsigned long long *supportedClocksEventReasons) {
+    return read_sensor(device, HWS_SENSOR_SUPPORTED_CLOCK_REASONS, supportedClocksEventReasons);
+}
+
+HWS_EXPORT nvmlReturn_t
+nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t device, unsigned long long *supportedClocksThrottleReasons) {
+    return nvmlDeviceGetSupportedClocksEventReasons(device, supportedClocksThrottleReasons);
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementMode(nvmlDevice_t device, nvmlEnableState_t *mode) {
+    unsigned milliwatts;
+    HWS_REQUIRE(mode != NULL);
+    HWS_TRY(nvmlDeviceGetPowerUsage(device, &milliwatts));
+    *mode = NVML_FEATURE_ENABLED; /* a GPU that measures its power manages it */
+    return NVML_SUCCESS;
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t errorType,
+                                                    nvmlEccCounterType_t counterType, unsigned long long *eccCounts) {
+    HWS_REQUIRE(errorType < NVML_MEMORY_ERROR_TYPE_COUNT && counterType < NVML_ECC_COUNTER_TYPE_COUNT);
+    int error = NVML_MEMORY_ERROR_TYPE_COUNT * (int) counterType + (int) errorType;
+    return read_sensor(device, (hws_sensor_t) (HWS_SENSOR_ERRORS + error), eccCounts);
+}
+
+/* Sets the result and the value of a field. */
+static void read_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
+    field->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+    switch (field->fieldId) {
+        case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
+            field->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+            field->nvmlReturn = read_sensor(device, HWS_SENSOR_ENERGY_MJ, &field->value.ullVal);
+            break;
+        case NVML_FI_DEV_MEMORY_TEMP:
+            field->nvmlReturn = read_number(device, HWS_SENSOR_MEMORY_CELSIUS, &field->value.uiVal);
+            break;
+        case NVML_FI_DEV_POWER_AVERAGE:
+            field->nvmlReturn = read_number(device, HWS_SENSOR_POWER_MW, &field->value.uiVal);
+            break;
+        case NVML_FI_DEV_POWER_INSTANT:
+            field->nvmlReturn = read_number(device, HWS_SENSOR_INSTANT_POWER_MW, &field->value.uiVal);
+            break;
+        default:
+            field->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+    }
+}
+
 HWS_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values) {
     hws_nvml_gpu_t gpu;
     HWS_REQUIRE(values != NULL && valuesCount > 0);
@@ -125,14 +175,7 @@ HWS_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int values
         nvmlFieldValue_t *field = &values[i];
         field->timestamp = (long long) now.tv_sec * 1000000 + now.tv_nsec / 1000;
         field->latencyUsec = 0;
-        field->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
-        if (field->fieldId == NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION) {
-            field->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
-            field->nvmlReturn = read_sensor(device, HWS_SENSOR_ENERGY_MJ, &field->value.ullVal);
-        } else if (field->fieldId == NVML_FI_DEV_POWER_INSTANT) {
-            field->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
-            field->nvmlReturn = read_number(device, HWS_SENSOR_POWER_MW, &field->value.uiVal);
-        }
+        read_field(device, field);
     }
     return NVML_SUCCESS;
 }

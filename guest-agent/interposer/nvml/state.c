@@ -77,7 +77,10 @@ static void refresh(void) {
         gpu->present = false;
         for (unsigned k = 0; k < next.gpu_count && !gpu->present; k++) {
             if (strcmp(gpu->uuid, next.gpus[k].uuid) == 0) {
+                char peers[sizeof gpu->peers];
+                memcpy(peers, gpu->peers, sizeof peers); /* by the indexes of the initialisation */
                 *gpu = next.gpus[k];
+                memcpy(gpu->peers, peers, sizeof peers);
                 gpu->index = i;
             }
         }

@@ -27,10 +27,7 @@ HWS_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int len
 }
 
 HWS_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion) {
-    if (cudaDriverVersion == NULL) {
-        return NVML_ERROR_INVALID_ARGUMENT;
-    }
-    /* Answered also before nvmlInit. */
+    HWS_REQUIRE(cudaDriverVersion != NULL);
     *cudaDriverVersion = CUDA_DRIVER_VERSION;
     return NVML_SUCCESS;
 }

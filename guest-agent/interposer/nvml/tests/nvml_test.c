@@ -3,6 +3,7 @@
 #include "hws_nvml.h"
 #include "hws_test.h"
 
+#include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +11,8 @@
 #define SHARED_GPU "gpu\t0\tNVIDIA H200\tabcdef00-0000-4000-8000-000000000001\t1000\t300\t37\t-\t-\t0000:19:00.0\t9.0\n"
 #define SENSORS                                                                                                         \
     "sensors\t0\t5\t71500\t700000\t690000\t680000\t200000\t710000\t123456789\t1980\t1970\t3201\t1500\t1990\t1991\t3202" \
-    "\t1545\t2\t4\n"
+    "\t1545\t2\t4\t511\t50\t72600\t11\t12\t13\t14\n"
+#define TRAITS "traits\t0\t24\t1\t0\t590680286\t415109342\t55550156\n"
 #define OTHER_GPU "gpu\t1\tNVIDIA L40\tabcdef00-0000-4000-8000-000000000002\t2000\t1\t0\t-\t-\t0000:1a:00.0\t8.9\n"
 
 static char name[96];
@@ -64,6 +66,102 @@ static void shouldRefuseEachCallBeforeInit(void) {
     HWS_CHECK(nvmlDeviceGetMigMode(device, &count, &count) == NVML_ERROR_UNINITIALIZED);
     HWS_CHECK(strcmp(nvmlErrorString(NVML_ERROR_UNINITIALIZED), "Uninitialized") == 0);
     HWS_CHECK(strcmp(nvmlErrorString((nvmlReturn_t) 12345), "Unknown Error") == 0);
+}
+
+/* Calls each exported function that needs nvmlInit, without arguments. */
+static void call_all(nvmlReturn_t wanted) {
+    char function[128];
+    unsigned called = 0;
+    FILE *list = fopen(HWS_EXPORTS, "r");
+    HWS_CHECK(list != NULL);
+    while (fscanf(list, "%127s", function) == 1) {
+        if (strncmp(function, "nvmlInit", 8) == 0 || strcmp(function, "nvmlErrorString") == 0) {
+            continue;
+        }
+        nvmlReturn_t (*call)(void *, void *, void *, void *, void *, void *);
+        *(void **) &call = dlsym(RTLD_DEFAULT, function);
+        HWS_CHECK(call != NULL);
+        nvmlReturn_t result = call(NULL, NULL, NULL, NULL, NULL, NULL);
+        if (result != wanted) {
+            fprintf(stderr, "%s returns %d\n", function, result);
+            exit(1);
+        }
+        called++;
+    }
+    fclose(list);
+    HWS_CHECK(called > 300);
+}
+
+static void shouldRefuseEachFunctionOutsideAnInitialisation(void) {
+    call_all(NVML_ERROR_UNINITIALIZED);
+    nvmlDevice_t device = open_first(HEAD SHARED_GPU), again;
+    HWS_CHECK(nvmlInit() == NVML_SUCCESS && nvmlShutdown() == NVML_SUCCESS);
+    HWS_CHECK(nvmlDeviceGetName(device, name, sizeof name) == NVML_SUCCESS);
+    HWS_CHECK(nvmlShutdown() == NVML_SUCCESS);
+    call_all(NVML_ERROR_UNINITIALIZED);
+    HWS_CHECK(nvmlDeviceGetName(device, name, sizeof name) == NVML_ERROR_UNINITIALIZED);
+    again = open_first(HEAD SHARED_GPU);
+    HWS_CHECK(again == device && nvmlDeviceGetName(device, name, sizeof name) == NVML_SUCCESS);
+    nvmlShutdown();
+}
+
+static void shouldHaveTheTextsOfTheDriver(void) {
+    HWS_CHECK(strcmp(nvmlErrorString(NVML_ERROR_RESET_REQUIRED), "GPU requires reset") == 0);
+    HWS_CHECK(strcmp(nvmlErrorString(NVML_ERROR_ARGUMENT_VERSION_MISMATCH), "Argument version mismatch") == 0);
+    HWS_CHECK(strcmp(nvmlErrorString(NVML_ERROR_DEPRECATED), "Requested functionality has been deprecated") == 0);
+    HWS_CHECK(strcmp(nvmlErrorString((nvmlReturn_t) 31), "Unknown Error") == 0);
+}
+
+static void shouldCountTheDriversMemoryWithAWholeGpu(void) {
+    nvmlDevice_t device = open_first(HEAD SHARED_GPU TRAITS);
+    nvmlMemory_t memory;
+    nvmlMemory_v2_t newer = {.version = nvmlMemory_v2};
+    HWS_CHECK(nvmlDeviceGetMemoryInfo_v2(device, &newer) == NVML_SUCCESS);
+    HWS_CHECK(newer.total == 1024 && newer.reserved == 24 && newer.used == 300 && newer.free == 700);
+    HWS_CHECK(nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS);
+    HWS_CHECK(memory.total == 1024 && memory.used == 324 && memory.free == 700);
+    nvmlShutdown();
+}
+
+static void shouldTellThePropertiesThatTheBrokerKnows(void) {
+    nvmlDevice_t device = open_first(HEAD SHARED_GPU OTHER_GPU TRAITS), other = hws_nvml_handle(1);
+    nvmlEnableState_t current, pending;
+    nvmlPciInfo_t pci;
+    unsigned value, period;
+    HWS_CHECK(nvmlDeviceGetEccMode(device, &current, &pending) == NVML_SUCCESS);
+    HWS_CHECK(current == NVML_FEATURE_ENABLED && pending == NVML_FEATURE_DISABLED);
+    HWS_CHECK(nvmlDeviceGetEccMode(other, &current, &pending) == NVML_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(nvmlDeviceGetPciInfo_v3(device, &pci) == NVML_SUCCESS);
+    HWS_CHECK(pci.pciDeviceId == 0x233510DE && pci.pciSubSystemId == 0x18BE10DE);
+    HWS_CHECK(nvmlDeviceGetPciInfo_v3(other, &pci) == NVML_SUCCESS && pci.pciDeviceId == 0);
+    HWS_CHECK(nvmlDeviceGetBoardId(device, &value) == NVML_SUCCESS && value == 0x1900);
+    HWS_CHECK(nvmlDeviceGetEncoderUtilization(device, &value, &period) == NVML_SUCCESS && value == 0);
+    nvmlShutdown();
+}
+
+static void shouldTellTheAccessBetweenGpus(void) {
+    nvmlDevice_t device = open_first(HEAD SHARED_GPU OTHER_GPU TRAITS), other = hws_nvml_handle(1);
+    static const nvmlGpuP2PStatus_t wanted[] = {
+        [NVML_P2P_CAPS_INDEX_READ] = 0,
+        [NVML_P2P_CAPS_INDEX_WRITE] = 1,
+        [NVML_P2P_CAPS_INDEX_NVLINK] = NVML_P2P_STATUS_NOT_SUPPORTED,
+        [NVML_P2P_CAPS_INDEX_ATOMICS] = 5,
+        [NVML_P2P_CAPS_INDEX_PROP] = 6,
+    };
+    nvmlGpuP2PStatus_t state;
+    nvmlGpuTopologyLevel_t level;
+    for (unsigned i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        HWS_CHECK(nvmlDeviceGetP2PStatus(device, other, i, &state) == NVML_SUCCESS && state == wanted[i]);
+        HWS_CHECK(nvmlDeviceGetP2PStatus(device, device, i, &state) == NVML_SUCCESS);
+        HWS_CHECK(state == NVML_P2P_STATUS_NOT_SUPPORTED);
+    }
+    HWS_CHECK(nvmlDeviceGetP2PStatus(other, device, NVML_P2P_CAPS_INDEX_READ, &state) == NVML_SUCCESS);
+    HWS_CHECK(state == NVML_P2P_STATUS_UNKNOWN); /* the broker says nothing of it */
+    HWS_CHECK(nvmlDeviceGetP2PStatus(device, other, NVML_P2P_CAPS_INDEX_UNKNOWN, &state)
+              == NVML_ERROR_INVALID_ARGUMENT);
+    HWS_CHECK(nvmlDeviceGetTopologyCommonAncestor(device, other, &level) == NVML_SUCCESS);
+    HWS_CHECK(level == NVML_TOPOLOGY_SYSTEM);
+    nvmlShutdown();
 }
 
 static void shouldCountInitialisations(void) {
@@ -150,7 +248,7 @@ static void shouldFillEachVersionOfAStructure(void) {
     HWS_CHECK(nvmlDeviceGetMemoryInfo_v2(device, &newer) == NVML_SUCCESS && newer.version == nvmlMemory_v2);
     HWS_CHECK(newer.total == 1000 && newer.used == 300 && newer.free == 700 && newer.reserved == 0);
     newer.version = sizeof newer | 3u << 24;
-    HWS_CHECK(nvmlDeviceGetMemoryInfo_v2(device, &newer) == NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+    HWS_CHECK(nvmlDeviceGetMemoryInfo_v2(device, &newer) == NVML_ERROR_FUNCTION_NOT_FOUND);
 
     nvmlPciInfo_t pci[2];
     memset(pci, 0x5a, sizeof pci);
@@ -209,8 +307,12 @@ static void shouldTellSensorsOnlyWhereTheBrokerDoes(void) {
     unsigned value, most;
     unsigned long long big;
     nvmlTemperature_t temperature = {.version = nvmlTemperature_v1};
-    nvmlFieldValue_t fields[3] = {
-        {.fieldId = NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION}, {.fieldId = NVML_FI_DEV_POWER_INSTANT}, {.fieldId = 60000}};
+    nvmlFieldValue_t fields[5] = {{.fieldId = NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION},
+                                  {.fieldId = NVML_FI_DEV_POWER_INSTANT},
+                                  {.fieldId = 60000},
+                                  {.fieldId = NVML_FI_DEV_POWER_AVERAGE},
+                                  {.fieldId = NVML_FI_DEV_MEMORY_TEMP}};
+    nvmlEnableState_t mode;
     HWS_CHECK(nvmlDeviceGetTemperature(device, NVML_TEMPERATURE_GPU, &value) == NVML_ERROR_NOT_SUPPORTED);
     HWS_CHECK(nvmlDeviceGetTemperatureV(device, &temperature) == NVML_ERROR_NOT_SUPPORTED);
     HWS_CHECK(nvmlDeviceGetPowerUsage(device, &value) == NVML_ERROR_NOT_SUPPORTED);
@@ -234,12 +336,20 @@ static void shouldTellSensorsOnlyWhereTheBrokerDoes(void) {
     HWS_CHECK(nvmlDeviceGetTotalEnergyConsumption(device, &big) == NVML_SUCCESS && big == 123456789);
     HWS_CHECK(nvmlDeviceGetClockInfo(device, NVML_CLOCK_SM, &value) == NVML_SUCCESS && value == 1970);
     HWS_CHECK(nvmlDeviceGetMaxClockInfo(device, NVML_CLOCK_MEM, &value) == NVML_SUCCESS && value == 3202);
-    HWS_CHECK(nvmlDeviceGetMaxClockInfo(device, NVML_CLOCK_COUNT, &value) == NVML_ERROR_INVALID_ARGUMENT);
+    HWS_CHECK(nvmlDeviceGetMaxClockInfo(device, NVML_CLOCK_COUNT, &value) == NVML_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(nvmlDeviceGetSupportedClocksEventReasons(device, &big) == NVML_SUCCESS && big == 511);
+    HWS_CHECK(nvmlDeviceGetPowerManagementMode(device, &mode) == NVML_SUCCESS && mode == NVML_FEATURE_ENABLED);
+    for (unsigned i = 0; i < 4; i++) {
+        HWS_CHECK(nvmlDeviceGetTotalEccErrors(device, i % 2, i / 2, &big) == NVML_SUCCESS && big == 11 + i);
+    }
+    HWS_CHECK(nvmlDeviceGetTotalEccErrors(device, 2, 0, &big) == NVML_ERROR_INVALID_ARGUMENT);
     nvmlPstates_t state;
     HWS_CHECK(nvmlDeviceGetPerformanceState(device, &state) == NVML_SUCCESS && (int) state == 2);
     HWS_CHECK(nvmlDeviceGetCurrentClocksEventReasons(device, &big) == NVML_SUCCESS && big == 4);
-    HWS_CHECK(nvmlDeviceGetFieldValues(device, 3, fields) == NVML_SUCCESS && fields[0].value.ullVal == 123456789);
-    HWS_CHECK(fields[1].nvmlReturn == NVML_SUCCESS && fields[1].value.uiVal == 71500);
+    HWS_CHECK(nvmlDeviceGetFieldValues(device, 5, fields) == NVML_SUCCESS && fields[0].value.ullVal == 123456789);
+    HWS_CHECK(fields[1].nvmlReturn == NVML_SUCCESS && fields[1].value.uiVal == 72600);
+    HWS_CHECK(fields[2].nvmlReturn == NVML_ERROR_NOT_SUPPORTED && fields[3].value.uiVal == 71500);
+    HWS_CHECK(fields[4].nvmlReturn == NVML_SUCCESS && fields[4].value.uiVal == 50);
     nvmlShutdown();
 }
 
@@ -286,7 +396,6 @@ static void shouldAnswerWhatSchedulersProbe(void) {
     unsigned value;
     nvmlBrandType_t brand;
     nvmlDeviceArchitecture_t architecture;
-    nvmlGpuP2PStatus_t peer;
     HWS_CHECK(nvmlDeviceGetCudaComputeCapability(other, &major, &minor) == NVML_SUCCESS && major == 8 && minor == 9);
     HWS_CHECK(nvmlDeviceGetArchitecture(other, &architecture) == NVML_SUCCESS && architecture == NVML_DEVICE_ARCH_ADA);
     HWS_CHECK(nvmlDeviceGetArchitecture(device, &architecture) == NVML_SUCCESS);
@@ -294,7 +403,6 @@ static void shouldAnswerWhatSchedulersProbe(void) {
     HWS_CHECK(nvmlDeviceGetBrand(device, &brand) == NVML_SUCCESS && brand == NVML_BRAND_NVIDIA);
     HWS_CHECK(nvmlDeviceGetMinorNumber(other, &value) == NVML_SUCCESS && value == 1);
     HWS_CHECK(nvmlDeviceOnSameBoard(device, other, &same) == NVML_SUCCESS && !same);
-    HWS_CHECK(nvmlDeviceGetP2PStatus(device, other, NVML_P2P_CAPS_INDEX_READ, &peer) == NVML_SUCCESS);
     HWS_CHECK(nvmlDeviceGetMaxMigDeviceCount(device, &value) == NVML_SUCCESS && value == 0);
     HWS_CHECK(nvmlDeviceGetMigMode(device, &value, &value) == NVML_ERROR_NOT_SUPPORTED);
     HWS_CHECK(nvmlSystemGetProcessName((unsigned) getpid(), name, sizeof name) == NVML_SUCCESS && name[0] != '\0');
@@ -311,7 +419,12 @@ static void shouldAnswerWhatSchedulersProbe(void) {
 int main(void) {
     setenv("HAWSER_CONFIG", "/dev/null", 1);
     HWS_RUN(shouldRefuseEachCallBeforeInit);
+    HWS_RUN(shouldRefuseEachFunctionOutsideAnInitialisation);
+    HWS_RUN(shouldHaveTheTextsOfTheDriver);
     HWS_RUN(shouldCountInitialisations);
+    HWS_RUN(shouldCountTheDriversMemoryWithAWholeGpu);
+    HWS_RUN(shouldTellThePropertiesThatTheBrokerKnows);
+    HWS_RUN(shouldTellTheAccessBetweenGpus);
     HWS_RUN(shouldFindADeviceByEachName);
     HWS_RUN(shouldRefuseUnknownDevices);
     HWS_RUN(shouldFillOnlyBuffersThatAreLargeEnough);

@@ -36,6 +36,19 @@ typedef struct {
     unsigned gpu_instance, compute_instance;
 } event_t;
 
+typedef struct {
+    unsigned field, scope;
+    long long timestamp, latency;
+    unsigned type;
+    int result;
+    unsigned long long value;
+} field_t;
+typedef struct {
+    char legacy_bus_id[16];
+    unsigned domain, bus, device, device_id, subsystem_id;
+    char bus_id[32];
+} pci_t;
+
 /* Greater than Linux's greatest process id (2 to the 22nd), so that no worker of a test has such an id. */
 enum { FIRST_PID = 5000000 };
 
@@ -170,6 +183,41 @@ int nvmlDeviceGetPerformanceState(void *device, unsigned *state) {
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules) {
     *millijoules = 5000000000;
     return lost(device);
+}
+
+int nvmlDeviceGetSupportedClocksEventReasons(void *device, unsigned long long *reasons) {
+    *reasons = 0x1ff;
+    return lost(device);
+}
+
+int nvmlDeviceGetTotalEccErrors(void *device, int kind, int counter, unsigned long long *errors) {
+    *errors = 100 + 10 * (unsigned) counter + (unsigned) kind;
+    return lost(device);
+}
+
+/* Has the temperature of the memory and no other field. */
+int nvmlDeviceGetFieldValues(void *device, int count, field_t *fields) {
+    for (int i = 0; i < count; i++) {
+        fields[i].value = 50;
+        fields[i].result = fields[i].field == 82 ? SUCCESS : NOT_SUPPORTED;
+    }
+    return lost(device);
+}
+
+int nvmlDeviceGetEccMode(void *device, unsigned *current, unsigned *pending) {
+    *pending = 0;
+    return set(device, 1, current);
+}
+
+int nvmlDeviceGetPciInfo_v3(void *device, pci_t *pci) {
+    *pci = (pci_t) {.device_id = 0x233510DE, .subsystem_id = 0x18BE10DE};
+    return lost(device);
+}
+
+/* Reading is possible, writing is not, and of other capabilities it says nothing. */
+int nvmlDeviceGetP2PStatus(void *first, void *second, int capability, int *status) {
+    *status = capability;
+    return first == second || capability > 1 ? NOT_SUPPORTED : lost(first);
 }
 
 /* Reports more processes than a caller's first buffer holds. */

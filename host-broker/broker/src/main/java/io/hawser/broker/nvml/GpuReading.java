@@ -12,11 +12,13 @@ import java.util.Map;
  * the part of the machine's processors that its workers used.
  * @param powerWatts of the whole board.
  * @param sensors further figures; a figure that the GPU lacks is missing.
+ * @param traits properties; one that the GPU lacks is missing.
+ * @param peers the states of peer access to other GPUs, by UUID: {@link Nvml#peerStates}.
  * @param processBytes device memory of each computing process, by process id; empty where the driver has no figures.
  */
 public record GpuReading(String uuid, Health health, String healthDetail, Long memoryUsedBytes, Long memoryTotalBytes,
     Integer utilizationPercent, Integer temperatureCelsius, Double powerWatts, Map<Sensor, Long> sensors,
-    Map<Long, Long> processBytes) {
+    Map<Trait, Long> traits, Map<String, String> peers, Map<Long, Long> processBytes) {
 
     /** Whether the GPU can be used. */
     public enum Health {
@@ -30,6 +32,7 @@ public record GpuReading(String uuid, Health health, String healthDetail, Long m
 
     /** A reading without figures. */
     static GpuReading unknown(String uuid, Health health, String detail) {
-        return new GpuReading(uuid, health, detail, null, null, null, null, null, Map.of(), Map.of());
+        return new GpuReading(uuid, health, detail, null, null, null, null, null, Map.of(), Map.of(), Map.of(),
+            Map.of());
     }
 }

@@ -7,8 +7,13 @@ import io.hawser.cuda.backend.NativeLibrary;
 import io.hawser.cuda.generated.nvml.NvmlMacros;
 import io.hawser.cuda.generated.nvml.NvmlNative;
 import io.hawser.cuda.generated.nvml.nvmlEventData_t;
+import io.hawser.cuda.generated.nvml.nvmlFieldValue_t;
+import io.hawser.cuda.generated.nvml.nvmlGpuP2PCapsIndex_t;
+import io.hawser.cuda.generated.nvml.nvmlGpuP2PStatus_t;
+import io.hawser.cuda.generated.nvml.nvmlMemoryErrorType_t;
 import io.hawser.cuda.generated.nvml.nvmlMemory_t;
 import io.hawser.cuda.generated.nvml.nvmlMemory_v2_t;
+import io.hawser.cuda.generated.nvml.nvmlPciInfo_t;
 import io.hawser.cuda.generated.nvml.nvmlProcessInfo_v1_t;
 import io.hawser.cuda.generated.nvml.nvmlProcessInfo_v2_t;
 import io.hawser.cuda.generated.nvml.nvmlReturn_t;
@@ -38,11 +43,15 @@ final class Nvml implements AutoCloseable {
     private static final int MAX_PROCESSES = 4096;
     private static final int TEXT_BYTES = 256;
     private static final int CLOCKS = 4;
+    /** The capabilities of {@link #peerStates}, in its order. */
+    private static final List<Integer> PEER_CAPABILITIES = List.of(nvmlGpuP2PCapsIndex_t.NVML_P2P_CAPS_INDEX_READ,
+        nvmlGpuP2PCapsIndex_t.NVML_P2P_CAPS_INDEX_WRITE, nvmlGpuP2PCapsIndex_t.NVML_P2P_CAPS_INDEX_ATOMICS,
+        nvmlGpuP2PCapsIndex_t.NVML_P2P_CAPS_INDEX_PROP);
 
     private final Arena arena = Arena.ofConfined();
     private final NvmlNative library;
     // Buffers of this thread, used for all calls.
-    private final MemorySegment words = arena.allocate(64, 8);
+    private final MemorySegment words = arena.allocate(128, 8);
     private final MemorySegment text = arena.allocate(TEXT_BYTES);
     private MemorySegment processes = arena.allocate(64L * nvmlProcessInfo_v2_t.BYTES, 8);
     private long events;
@@ -172,20 +181,69 @@ final class Nvml implements AutoCloseable {
                 0);
         }
         put(found, Sensor.PERFORMANCE_STATE, device, library::nvmlDeviceGetPerformanceState, 0);
-        if (succeeds(library.nvmlDeviceGetTotalEnergyConsumption(device, words))) {
-            found.put(Sensor.ENERGY_MILLIJOULES, words.get(JAVA_LONG, 0));
+        putLong(found, Sensor.ENERGY_MILLIJOULES, device, library::nvmlDeviceGetTotalEnergyConsumption);
+        putLong(found, Sensor.CLOCK_REASONS, device, library::nvmlDeviceGetCurrentClocksEventReasons);
+        putLong(found, Sensor.SUPPORTED_CLOCK_REASONS, device, library::nvmlDeviceGetSupportedClocksEventReasons);
+        for (int i = 0; i < Sensor.ERRORS.size(); i++) {
+            int counter = i / nvmlMemoryErrorType_t.NVML_MEMORY_ERROR_TYPE_COUNT;
+            int kind = i % nvmlMemoryErrorType_t.NVML_MEMORY_ERROR_TYPE_COUNT;
+            putLong(found, Sensor.ERRORS.get(i), device, (d, out) -> library.nvmlDeviceGetTotalEccErrors(d, kind,
+                counter, out));
         }
-        if (succeeds(library.nvmlDeviceGetCurrentClocksEventReasons(device, words))) {
-            found.put(Sensor.CLOCK_REASONS, words.get(JAVA_LONG, 0));
-        }
+        putField(found, Sensor.MEMORY_CELSIUS, device, NvmlMacros.NVML_FI_DEV_MEMORY_TEMP);
+        putField(found, Sensor.INSTANT_POWER_MILLIWATTS, device, NvmlMacros.NVML_FI_DEV_POWER_INSTANT);
         return found;
     }
 
+    /** The properties of a GPU. */
+    Map<Trait, Long> traits(long device) throws NvmlException {
+        Map<Trait, Long> found = new EnumMap<>(Trait.class);
+        ToIntBiFunction<Long, MemorySegment> modes = (d, out) -> library.nvmlDeviceGetEccMode(d, out, out.asSlice(
+            Integer.BYTES));
+        put(found, Trait.ECC_MODE, device, modes, 0);
+        put(found, Trait.PENDING_ECC_MODE, device, modes, Integer.BYTES);
+        put(found, Trait.PCI_DEVICE_ID, device, library::nvmlDeviceGetPciInfo_v3, nvmlPciInfo_t.PCI_DEVICE_ID_OFFSET);
+        put(found, Trait.PCI_SUBSYSTEM_ID, device, library::nvmlDeviceGetPciInfo_v3,
+            nvmlPciInfo_t.PCI_SUB_SYSTEM_ID_OFFSET);
+        return found;
+    }
+
+    /**
+     * Whether a GPU has access to another GPU's memory: digits of {@code nvmlGpuP2PStatus_t} for reading, writing,
+     * atomics, and properties.
+     */
+    String peerStates(long device, long peer) throws NvmlException {
+        StringBuilder states = new StringBuilder();
+        for (int capability : PEER_CAPABILITIES) {
+            states.append(succeeds(library.nvmlDeviceGetP2PStatus(device, peer, capability, words)) ? words.get(
+                JAVA_INT, 0) : nvmlGpuP2PStatus_t.NVML_P2P_STATUS_UNKNOWN);
+        }
+        return states.toString();
+    }
+
     /** Adds a number of 32 bits that a function writes at an offset. */
-    private void put(Map<Sensor, Long> found, Sensor sensor, long device, ToIntBiFunction<Long, MemorySegment> function,
+    private <T> void put(Map<T, Long> found, T key, long device, ToIntBiFunction<Long, MemorySegment> function,
         int offset) throws NvmlException {
         if (succeeds(function.applyAsInt(device, words))) {
-            found.put(sensor, Integer.toUnsignedLong(words.get(JAVA_INT, offset)));
+            found.put(key, Integer.toUnsignedLong(words.get(JAVA_INT, offset)));
+        }
+    }
+
+    /** Adds a number of 64 bits. */
+    private void putLong(Map<Sensor, Long> found, Sensor sensor, long device,
+        ToIntBiFunction<Long, MemorySegment> function) throws NvmlException {
+        if (succeeds(function.applyAsInt(device, words))) {
+            found.put(sensor, words.get(JAVA_LONG, 0));
+        }
+    }
+
+    /** Adds a number of 32 bits that has no function of its own. */
+    private void putField(Map<Sensor, Long> found, Sensor sensor, long device, int field) throws NvmlException {
+        words.asSlice(0, nvmlFieldValue_t.BYTES).fill((byte) 0);
+        words.set(JAVA_INT, nvmlFieldValue_t.FIELD_ID_OFFSET, field);
+        if (succeeds(library.nvmlDeviceGetFieldValues(device, 1, words))
+            && succeeds(words.get(JAVA_INT, nvmlFieldValue_t.NVML_RETURN_OFFSET))) {
+            found.put(sensor, Integer.toUnsignedLong(words.get(JAVA_INT, nvmlFieldValue_t.VALUE_OFFSET)));
         }
     }
 

@@ -34,6 +34,8 @@ final class NvmlSource implements GpuSource {
         private long handle; // 0: the driver does not find it
         private Health health = Health.OK;
         private String detail = "";
+        private Map<Trait, Long> traits; // null until they are read
+        private final Map<String, String> peers = new HashMap<>();
     }
 
     /** A query of NVML. */
@@ -153,6 +155,7 @@ final class NvmlSource implements GpuSource {
             Integer temperature = orNull(() -> nvml.temperatureCelsius(device.handle));
             Double power = orNull(() -> nvml.powerWatts(device.handle));
             Map<Sensor, Long> sensors = nvml.sensors(device.handle);
+            readProperties(device);
             List<Nvml.Process> processes = orNull(() -> nvml.processes(device.handle));
             Map<Long, Long> bytes = new HashMap<>();
             if (processes != null) {
@@ -160,7 +163,8 @@ final class NvmlSource implements GpuSource {
                     Long::sum));
             }
             return new GpuReading(uuid, device.health, device.detail, memory == null ? null : memory.used(),
-                memory == null ? null : memory.total(), utilization, temperature, power, sensors, Map.copyOf(bytes));
+                memory == null ? null : memory.total(), utilization, temperature, power, sensors, device.traits,
+                Map.copyOf(device.peers), Map.copyOf(bytes));
         } catch (NvmlException e) {
             if (e.code() == nvmlReturn_t.NVML_ERROR_UNINITIALIZED) {
                 closeNvml();
@@ -169,6 +173,19 @@ final class NvmlSource implements GpuSource {
             logOnce("a GPU is lost: gpu=" + uuid + ": " + e.getMessage());
             return GpuReading.unknown(uuid, Health.LOST, e.code() == nvmlReturn_t.NVML_ERROR_GPU_IS_LOST
                 ? "it fell off the bus: " + e.getMessage() : "it must be reset: " + e.getMessage());
+        }
+    }
+
+    /** Reads once what does not change. */
+    private void readProperties(Device device) throws NvmlException {
+        if (device.traits == null) {
+            device.traits = nvml.traits(device.handle);
+        }
+        for (Map.Entry<String, Device> other : devices.entrySet()) {
+            Device peer = other.getValue();
+            if (peer != device && peer.handle != 0 && !device.peers.containsKey(other.getKey())) {
+                device.peers.put(other.getKey(), nvml.peerStates(device.handle, peer.handle));
+            }
         }
     }
 

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 
 /**
  * Readings of the software GPU: the memory that its sessions hold, and as utilization the part of the machine's
@@ -15,6 +16,8 @@ import java.util.function.Supplier;
  * for each with an equal part.
  */
 final class SoftwareSource implements GpuSource {
+    private static final String ALL_ACCESS = "0000"; // of Nvml.peerStates
+
     private final Supplier<List<Device>> devices;
     private final Supplier<List<SessionView>> sessions;
     private final int processors = Runtime.getRuntime().availableProcessors();
@@ -56,8 +59,11 @@ final class SoftwareSource implements GpuSource {
         Map<String, GpuReading> readings = new HashMap<>();
         for (Device device : devices.get()) {
             int percent = Math.clamp(Math.round(100 * shares.getOrDefault(device.uuid(), 0.0)), 0, 100);
+            Map<String, String> peers = devices.get().stream().filter(peer -> peer != device)
+                .collect(Collectors.toMap(Device::uuid, peer -> ALL_ACCESS));
             readings.put(device.uuid(), new GpuReading(device.uuid(), GpuReading.Health.OK, "",
-                bytes.getOrDefault(device.uuid(), 0L), device.totalBytes(), percent, null, null, Map.of(), Map.of()));
+                bytes.getOrDefault(device.uuid(), 0L), device.totalBytes(), percent, null, null, Map.of(), Map.of(),
+                peers, Map.of()));
         }
         return readings;
     }

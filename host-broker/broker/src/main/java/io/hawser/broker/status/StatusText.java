@@ -8,6 +8,7 @@ import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.nvml.GpuReading;
 import io.hawser.broker.nvml.Sensor;
+import io.hawser.broker.nvml.Trait;
 import io.hawser.broker.vgpu.VgpuTable;
 import io.hawser.shm.wire.RecordLayout;
 import java.nio.charset.StandardCharsets;
@@ -33,6 +34,8 @@ public final class StatusText implements StatusSource {
     private static final int MORE_BYTES = 32;
     private static final int MAX_NAME = 64;
     private static final String UNKNOWN = "-";
+    /** States of a GPU's access to itself, as NVML reports them, and to a GPU of which nothing is known. */
+    private static final String NO_PEER = "5555";
     private static final String VERSION = ConfigProvider.getConfig()
         .getOptionalValue("quarkus.application.version", String.class).orElse("development");
 
@@ -73,33 +76,61 @@ public final class StatusText implements StatusSource {
         Vgpu vgpu = found.get().vgpu();
         line(text, "vgpu", name, vgpu.memoryBytes(), vgpu.computeShare(), vgpu.mode().name().toLowerCase(Locale.ROOT),
             vgpu.maxSessions());
-        int index = 0;
-        for (String uuid : found.get().placedGpus()) {
-            gpu(text, index, uuid, vgpu);
+        List<String> placed = List.copyOf(found.get().placedGpus());
+        for (int i = 0; i < placed.size(); i++) {
+            gpu(text, i, placed.get(i), vgpu);
+        }
+        // The lines of all GPUs come first, since further ones may not fit.
+        for (int i = 0; i < placed.size(); i++) {
+            traits(text, i, placed, vgpu, maxBytes);
             if (vgpu.mode() == Sharing.EXCLUSIVE) {
-                sensors(text, index, uuid, maxBytes);
+                sensors(text, i, placed.get(i), maxBytes);
             }
-            index++;
         }
         sessions(text, name, maxBytes);
         return text.toString();
     }
 
+    private Optional<Device> device(String uuid) {
+        return gpus.devices().get().stream().filter(d -> d.uuid().equals(uuid)).findFirst();
+    }
+
+    private static long totalBytes(Device device, Vgpu vgpu) {
+        return vgpu.reserves() ? Math.min(vgpu.memoryBytes(), device.totalBytes()) : device.totalBytes();
+    }
+
     private void gpu(StringBuilder text, int index, String uuid, Vgpu vgpu) {
-        Optional<Device> device = gpus.devices().get().stream().filter(d -> d.uuid().equals(uuid)).findFirst();
+        Optional<Device> device = device(uuid);
         if (device.isEmpty()) {
             return; // the GPU disappeared after the vGPU's placement
         }
-        long total = vgpu.reserves() ? Math.min(vgpu.memoryBytes(), device.get().totalBytes())
-            : device.get().totalBytes();
         // The figures of a whole GPU would show a tenant the work of its neighbours.
         boolean alone = vgpu.mode() == Sharing.EXCLUSIVE;
         GpuReading reading = gpus.readings().apply(uuid);
-        line(text, "gpu", index, name(device.get().name()), uuid, total,
+        line(text, "gpu", index, name(device.get().name()), uuid, totalBytes(device.get(), vgpu),
             gpus.usedBytes().applyAsLong(vgpu.name(), uuid),
             alone ? valueOf(reading.utilizationPercent()) : gpus.utilizationPercent().applyAsInt(vgpu.name()),
             valueOf(alone ? reading.temperatureCelsius() : null), valueOf(alone ? reading.powerWatts() : null),
             name(device.get().pciBusId()), name(device.get().computeCapability()));
+    }
+
+    private void traits(StringBuilder text, int index, List<String> placed, Vgpu vgpu, int maxBytes) {
+        GpuReading reading = gpus.readings().apply(placed.get(index));
+        List<Object> fields = new ArrayList<>(List.of("traits", index));
+        fields.add(device(placed.get(index)).map(device -> reservedBytes(device, vgpu, reading)).orElse(0L));
+        for (Trait trait : Trait.values()) {
+            fields.add(valueOf(reading.traits().get(trait)));
+        }
+        StringBuilder peers = new StringBuilder();
+        placed.forEach(peer -> peers.append(reading.peers().getOrDefault(peer, NO_PEER)));
+        fields.add(peers);
+        append(text, fields, maxBytes);
+    }
+
+    /** Memory of the driver, which NVML counts with a whole GPU. A quota is the tenant's alone. */
+    private static long reservedBytes(Device device, Vgpu vgpu, GpuReading reading) {
+        boolean whole = totalBytes(device, vgpu) == device.totalBytes() && reading.memoryTotalBytes() != null;
+        return whole ? Math.max(0, reading.memoryTotalBytes() - device.totalBytes()) : 0;
     }
 
     private void sensors(StringBuilder text, int index, String uuid, int maxBytes) {
@@ -108,10 +139,16 @@ public final class StatusText implements StatusSource {
         for (Sensor sensor : Sensor.values()) {
             fields.add(valueOf(figures.get(sensor)));
         }
+        if (!figures.isEmpty()) {
+            append(text, fields, maxBytes);
+        }
+    }
+
+    /** Appends a line of ASCII that fits. The sessions' text keeps room for itself. */
+    private static void append(StringBuilder text, List<Object> fields, int maxBytes) {
         StringBuilder line = new StringBuilder();
         line(line, fields.toArray());
-        // The line has ASCII only; the sessions' text keeps room for itself.
-        if (!figures.isEmpty() && text.length() + line.length() + MORE_BYTES <= maxBytes) {
+        if (text.length() + line.length() + MORE_BYTES <= maxBytes) {
             text.append(line);
         }
     }

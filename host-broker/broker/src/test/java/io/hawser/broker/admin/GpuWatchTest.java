@@ -23,7 +23,7 @@ class GpuWatchTest {
 
     private GpuReading reading(String uuid) {
         return new GpuReading(uuid, health.getOrDefault(uuid, GpuReading.Health.OK), "", null, null, null, null,
-            null, Map.of(), Map.of());
+            null, Map.of(), Map.of(), Map.of(), Map.of());
     }
 
     @Test

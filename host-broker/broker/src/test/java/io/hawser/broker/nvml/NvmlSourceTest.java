@@ -49,7 +49,22 @@ class NvmlSourceTest {
                 entry(Sensor.ENERGY_MILLIJOULES, 5000000000L), entry(Sensor.GRAPHICS_MHZ, 1000L),
                 entry(Sensor.SM_MHZ, 1001L), entry(Sensor.MEMORY_MHZ, 1002L), entry(Sensor.VIDEO_MHZ, 1003L),
                 entry(Sensor.MAX_GRAPHICS_MHZ, 2000L), entry(Sensor.MAX_SM_MHZ, 2001L),
-                entry(Sensor.MAX_MEMORY_MHZ, 2002L), entry(Sensor.PERFORMANCE_STATE, 2L)), sensors);
+                entry(Sensor.MAX_MEMORY_MHZ, 2002L), entry(Sensor.PERFORMANCE_STATE, 2L),
+                entry(Sensor.SUPPORTED_CLOCK_REASONS, 0x1ffL), entry(Sensor.MEMORY_CELSIUS, 50L),
+                entry(Sensor.VOLATILE_CORRECTED_ERRORS, 100L), entry(Sensor.VOLATILE_UNCORRECTED_ERRORS, 101L),
+                entry(Sensor.AGGREGATE_CORRECTED_ERRORS, 110L), entry(Sensor.AGGREGATE_UNCORRECTED_ERRORS, 111L)),
+                sensors);
+        }
+    }
+
+    @Test
+    void shouldReadThePropertiesOfEachGpu() throws Exception {
+        try (NvmlSource source = new NvmlSource(new FakeNvml(folder).library().toString(), Set::of)) {
+            Map<String, GpuReading> readings = source.read();
+            assertEquals(Map.of(Trait.ECC_MODE, 1L, Trait.PENDING_ECC_MODE, 0L, Trait.PCI_DEVICE_ID, 0x233510DEL,
+                Trait.PCI_SUBSYSTEM_ID, 0x18BE10DEL), readings.get(GPU_0).traits());
+            assertEquals(Map.of(GPU_1, "0166"), readings.get(GPU_0).peers());
+            assertEquals(Map.of(GPU_0, "0166"), readings.get(GPU_1).peers());
         }
     }
 
@@ -62,6 +77,8 @@ class NvmlSourceTest {
             assertEquals(400, reading.memoryUsedBytes());
             assertEquals(37, reading.utilizationPercent());
             assertNull(reading.powerWatts());
+            assertEquals(Map.of(), reading.traits());
+            assertEquals(Map.of(GPU_1, "6666"), reading.peers());
             assertEquals(Map.of(5000000L, 111L), reading.processBytes(),
                 "the map must omit a process of unknown memory");
         }

@@ -13,6 +13,7 @@ import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.nvml.GpuReading;
 import io.hawser.broker.nvml.Sensor;
+import io.hawser.broker.nvml.Trait;
 import io.hawser.broker.vgpu.Placement;
 import io.hawser.broker.vgpu.VgpuDraft;
 import io.hawser.broker.vgpu.VgpuTable;
@@ -26,6 +27,7 @@ import org.junit.jupiter.api.Test;
 class StatusTextTest {
     private static final int ROOM = 3520; // RegionLayout.HEADER_STATUS_BYTES
     private static final String UUID = "aaaaaaaa-0000-4000-8000-000000000001";
+    private static final String OTHER = "aaaaaaaa-0000-4000-8000-000000000002";
     private static final Map<Sensor, Long> SENSORS = Map.of(Sensor.POWER_MILLIWATTS, 71500L, Sensor.SM_MHZ, 1980L,
         Sensor.CLOCK_REASONS, 4L);
 
@@ -35,12 +37,22 @@ class StatusTextTest {
     private final VgpuTable table = new VgpuTable(Placement.of("least-loaded", 1), 1, uuid -> false);
 
     private String status(String mode, String gpus) throws Exception {
+        return status(mode, gpus, 0);
+    }
+
+    private String status(String mode, String gpus, long memoryBytes) throws Exception {
         table.settle(devices);
-        table.add(table.plan(new VgpuDraft(null, null, 0L, 100, mode, gpus, null, null).create("a", Origin.REST,
-            Vgpu.now())));
-        return new StatusText(table, () -> sessions, new StatusText.Gpus(() -> devices,
-            uuid -> new GpuReading(uuid, GpuReading.Health.OK, "", 900L, 1000L, 93, 41, 71.5, SENSORS, Map.of()),
+        table.add(table.plan(new VgpuDraft(null, null, memoryBytes, 100, mode, gpus, null, null).create("a",
+            Origin.REST, Vgpu.now())));
+        return new StatusText(table, () -> sessions, new StatusText.Gpus(() -> devices, StatusTextTest::reading,
             () -> "580.159.03", (vgpu, uuid) -> 300, vgpu -> 37)).of("a", ROOM);
+    }
+
+    private static GpuReading reading(String uuid) {
+        Map<Trait, Long> traits = Map.of(Trait.ECC_MODE, 1L, Trait.PCI_DEVICE_ID, 0x233510DEL);
+        Map<String, String> peers = uuid.equals(UUID) ? Map.of(OTHER, "0011") : Map.of();
+        return new GpuReading(uuid, GpuReading.Health.OK, "", 900L, 1004L, 93, 41, 71.5, SENSORS, traits, peers,
+            Map.of());
     }
 
     private static String line(String status, String kind) {
@@ -66,6 +78,26 @@ class StatusTextTest {
         assertEquals("1980", fields.get(2 + Sensor.SM_MHZ.ordinal()));
         assertEquals("4", fields.get(2 + Sensor.CLOCK_REASONS.ordinal()));
         assertEquals("-", fields.get(2 + Sensor.ENERGY_MILLIJOULES.ordinal()));
+    }
+
+    @Test
+    void shouldCountTheDriversMemoryWithAWholeGpuOnly() throws Exception {
+        assertEquals("traits\t0\t4\t1\t-\t590680286\t-\t5555", line(status("shared", "any"), "traits"));
+        table.remove("a");
+        assertEquals("4", line(status("exclusive", "any", 1000), "traits").split("\t")[2]);
+        table.remove("a");
+        String part = status("exclusive", "any", 999);
+        assertEquals("999", line(part, "gpu").split("\t")[4]);
+        assertEquals("0", line(part, "traits").split("\t")[2], "a quota is the tenant's alone");
+    }
+
+    @Test
+    void shouldTellTheAccessBetweenTheGpusOfAVgpu() throws Exception {
+        devices.add(new Device("NVIDIA H200", OTHER, 1000, "0000:1a:00.0", "9.0"));
+        List<String> traits = status("shared", "all").lines().filter(l -> l.startsWith("traits\t")).toList();
+        assertEquals(2, traits.size());
+        assertTrue(traits.get(0).endsWith("\t55550011"), traits::toString);
+        assertTrue(traits.get(1).endsWith("\t55555555"), traits::toString);
     }
 
     @Test
