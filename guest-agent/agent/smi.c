@@ -17,7 +17,7 @@
 #define DEFAULT_INTERVAL_S 5
 
 typedef struct options {
-    bool list, json, log, xml, has_format;
+    bool list, json, log, xml, version, has_format;
     const char *parts, *gpu_fields, *process_fields, *ids; /* NULL: not given */
     hws_smi_format_t format;
     long long interval_ms; /* 0: once */
@@ -36,6 +36,7 @@ static const char usage[] =
     "  -i, --id=ID            only these GPUs: indexes, UUIDs or PCI bus ids, separated by commas\n"
     "  -l, --loop[=SECONDS]   repeats each SECONDS (5), until interrupted; -lms, --loop-ms=MILLISECONDS\n"
     "  -f, --filename=FILE    writes to a file\n"
+    "      --version          prints the versions of the driver, NVML and CUDA\n"
     "      --json             prints JSON; with --loop one object on each line\n"
     "  dmon                   prints a row for each GPU and interval: hawser smi dmon -h\n"
     "Names, formats and options are those of nvidia-smi. A value that a vGPU does not have reads [N/A].\n";
@@ -260,6 +261,7 @@ enum {
     OPTION_FORMAT,
     OPTION_LMS,
     OPTION_HELP_GPU,
+    OPTION_VERSION,
     OPTION_HELP_PROCESSES
 };
 
@@ -276,6 +278,7 @@ static const struct option known[] = {{"list-gpus", no_argument, NULL, 'L'},
                                       {"loop-ms", required_argument, NULL, OPTION_LMS},
                                       {"lms", required_argument, NULL, OPTION_LMS},
                                       {"json", no_argument, NULL, 'j'},
+                                      {"version", no_argument, NULL, OPTION_VERSION},
                                       {"help", no_argument, NULL, 'h'},
                                       {"help-query-gpu", no_argument, NULL, OPTION_HELP_GPU},
                                       {"help-query-compute-apps", no_argument, NULL, OPTION_HELP_PROCESSES},
@@ -335,6 +338,9 @@ static int take(int choice, int argc, char **argv, options_t *options) {
             return HWS_EXIT_OK;
         case 'i':
             options->ids = optarg;
+            return HWS_EXIT_OK;
+        case OPTION_VERSION:
+            options->version = true;
             return HWS_EXIT_OK;
         case OPTION_QUERY_GPU:
             options->gpu_fields = optarg;
@@ -420,10 +426,26 @@ int hws_smi_choose(const char *ids, hws_smi_gpus_t *gpus_p) {
     return gpus_p->count > 0 ? 0 : -1;
 }
 
-/* Prints what NVML answers: -L, -q and queries. Returns an exit code. */
+/* As nvidia-smi --version. NVML's version there is the first two numbers of the driver's. */
+static void print_version(void) {
+    char driver[HWS_SMI_MAX_TEXT] = "";
+    int cuda = 0;
+    nvmlSystemGetDriverVersion(driver, sizeof driver);
+    nvmlSystemGetCudaDriverVersion_v2(&cuda);
+    size_t first = strcspn(driver, "."), second = driver[first] == '.' ? 1 + strcspn(driver + first + 1, ".") : 0;
+    printf("NVIDIA-SMI version  : %s\nNVML version        : %.*s\nDRIVER version      : %s\n", driver,
+           (int) (first + second), driver, driver);
+    printf("CUDA Version        : %d.%d\n", cuda / 1000, cuda / 10 % 100);
+}
+
+/* Prints what NVML answers: --version, -L, -q and queries. Returns an exit code. */
 static int print_answers(const options_t *options) {
     char error[512] = "", name[HWS_SMI_MAX_TEXT], uuid[HWS_SMI_MAX_TEXT];
     hws_smi_gpus_t gpus;
+    if (options->version) {
+        print_version();
+        return HWS_EXIT_OK;
+    }
     if (hws_smi_choose(options->ids, &gpus) != 0) {
         puts("No devices were found");
         return HWS_EXIT_NO_DEVICE;
@@ -490,7 +512,8 @@ int hws_agent_smi(int argc, char **argv) {
     if (rc != HWS_EXIT_OK) {
         return rc < 0 ? HWS_EXIT_OK : rc;
     }
-    bool answers = options.list || options.log || options.gpu_fields != NULL || options.process_fields != NULL;
+    bool answers =
+        options.version || options.list || options.log || options.gpu_fields != NULL || options.process_fields != NULL;
     if (answers || is_dmon || hws_agent_is_nvidia_smi(argv[0])) {
         rc = find_vgpu(argv[0]);
     }

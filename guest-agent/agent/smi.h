@@ -15,9 +15,9 @@
 typedef struct hws_smi_field {
     const char *name, *other; /* nvidia-smi's names; `other` may be NULL */
     const char *unit;         /* "" for none */
-    const char *description;
-    /* Writes the value without its unit. False: not available. NULL: a vGPU never has it. */
-    bool (*read)(nvmlDevice_t device, char text_p[HWS_SMI_MAX_TEXT]);
+    const char *description;  /* NULL where read is NULL */
+    /* Writes the value without its unit. NULL: a vGPU never has it. */
+    nvmlReturn_t (*read)(nvmlDevice_t device, char text_p[HWS_SMI_MAX_TEXT]);
 } hws_smi_field_t;
 
 /* The chosen GPUs, in the order of their indexes. */
@@ -34,7 +34,13 @@ typedef struct hws_smi_format {
 /* The field of a name of this length, or NULL. */
 const hws_smi_field_t *hws_smi_field(const char *name, size_t length);
 
-/* Reads a field: its value, or "[N/A]". With `units`, the value's unit follows. */
+/* The field of a name, also one that only -q prints. */
+const hws_smi_field_t *hws_smi_log_field(const char *name);
+
+/*
+ * Reads a field: its value, "[N/A]" where it is not supported, or NVML's text of an error in brackets. With `units`,
+ * the value's unit follows.
+ */
 void hws_smi_read(const hws_smi_field_t *field, nvmlDevice_t device, bool units, char text_p[HWS_SMI_MAX_TEXT]);
 
 /* Lists the fields for --help-query-gpu. */

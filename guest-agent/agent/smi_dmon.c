@@ -16,7 +16,7 @@ static const char usage[] =
     "usage: hawser smi dmon [-i ID] [-s pucvmet] [-d SECONDS] [-c COUNT] [-o DT]\n"
     "  -i ID         the GPUs: indexes, UUIDs or PCI bus ids, separated by commas\n"
     "  -s LETTERS    the columns: p power and temperature, u utilisation, c clocks, v violations, m memory,\n"
-    "                e ECC errors, t PCIe (default: puc); a vGPU has no figures for v, e and t\n"
+    "                e ECC errors, t PCIe (default: puc); a vGPU has no figures for v and t\n"
     "  -d SECONDS    the interval (default: 1)\n"
     "  -c COUNT      the number of rows for each GPU (default: no end)\n"
     "  -o DT         prints date and time\n";
@@ -27,13 +27,13 @@ static const struct {
 } columns[] = {
     {'p', "pwr", "W", "power.draw"},
     {'p', "gtemp", "C", "temperature.gpu"},
-    {'p', "mtemp", "C", NULL},
+    {'p', "mtemp", "C", "temperature.memory"},
     {'u', "sm", "%", "utilization.gpu"},
     {'u', "mem", "%", "utilization.memory"},
-    {'u', "enc", "%", NULL},
-    {'u', "dec", "%", NULL},
-    {'u', "jpg", "%", NULL},
-    {'u', "ofa", "%", NULL},
+    {'u', "enc", "%", "utilization.encoder"},
+    {'u', "dec", "%", "utilization.decoder"},
+    {'u', "jpg", "%", "utilization.jpeg"},
+    {'u', "ofa", "%", "utilization.ofa"},
     {'c', "mclk", "MHz", "clocks.current.memory"},
     {'c', "pclk", "MHz", "clocks.current.graphics"},
     {'v', "pviol", "%", NULL},
@@ -41,8 +41,8 @@ static const struct {
     {'m', "fb", "MB", "memory.used"},
     {'m', "bar1", "MB", NULL},
     {'m', "ccpm", "MB", NULL},
-    {'e', "sbecc", "errs", NULL},
-    {'e', "dbecc", "errs", NULL},
+    {'e', "sbecc", "errs", "ecc.errors.corrected.volatile.total"},
+    {'e', "dbecc", "errs", "ecc.errors.uncorrected.volatile.total"},
     {'e', "pci", "errs", NULL},
     {'t', "rxpci", "MB/s", NULL},
     {'t', "txpci", "MB/s", NULL},
@@ -59,12 +59,12 @@ typedef struct monitor {
 static void print_head(const monitor_t *monitor, bool unit) {
     printf("#");
     if (monitor->date) {
-        printf("%9s ", unit ? "YYYYMMDD" : "Date");
+        printf("%-12s", unit ? "YYYYMMDD" : "Date");
     }
     if (monitor->time) {
-        printf("%9s ", unit ? "HH:MM:SS" : "Time");
+        printf("%-13s", unit ? "HH:MM:SS" : "Time");
     }
-    printf("%4s ", unit ? "Idx" : "gpu");
+    printf(monitor->date || monitor->time ? "%3s " : "%4s ", unit ? "Idx" : "gpu");
     for (const char *letter = monitor->letters; *letter != '\0'; letter++) {
         for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
             if (columns[i].letter == *letter) {
@@ -84,14 +84,14 @@ static void print_row(const monitor_t *monitor, nvmlDevice_t device) {
     printf(" ");
     if (monitor->date) {
         strftime(text, sizeof text, "%Y%m%d", &local);
-        printf("%9s ", text);
+        printf("%-12s", text);
     }
     if (monitor->time) {
         strftime(text, sizeof text, "%H:%M:%S", &local);
-        printf("%9s ", text);
+        printf("%-13s", text);
     }
     nvmlDeviceGetIndex(device, &index);
-    printf("%4u ", index);
+    printf(monitor->date || monitor->time ? "%3u " : "%4u ", index);
     for (const char *letter = monitor->letters; *letter != '\0'; letter++) {
         for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
             if (columns[i].letter != *letter) {

@@ -7,7 +7,9 @@
 #include <time.h>
 
 #define MAX_PROCESSES 1024
-#define COLUMN 55 /* of the colons, as in nvidia-smi 580 */
+#define COLUMN 55         /* of the colons, as in nvidia-smi 580 */
+#define PROCESS_COLUMN 42 /* the same of processes */
+#define MAX_DEPTH 4
 #define MIB (1 << 20)
 
 /* Parts of -d. */
@@ -20,13 +22,20 @@ enum {
     PART_COMPUTE = 1 << 5,
     PART_PIDS = 1 << 6,
     PART_PERFORMANCE = 1 << 7,
-    PART_NOTHING = 1 << 8, /* of a vGPU: ECC and the like */
-    PART_REST = 1 << 9,
+    PART_ECC = 1 << 8,
+    PART_PAGES = 1 << 9,
+    PART_ACCOUNTING = 1 << 10,
+    PART_ENCODER = 1 << 11,
+    PART_FBC = 1 << 12,
+    PART_ROWS = 1 << 13,
+    PART_SMOOTHING = 1 << 14,
+    PART_PROFILES = 1 << 15,
+    PART_REST = 1 << 16,
 };
 
 static const struct {
     const char *name;
-    unsigned parts;
+    unsigned parts; /* 0: a vGPU has none of it */
 } part_names[] = {{"MEMORY", PART_MEMORY},
                   {"UTILIZATION", PART_UTILIZATION},
                   {"TEMPERATURE", PART_TEMPERATURE},
@@ -35,14 +44,22 @@ static const struct {
                   {"COMPUTE", PART_COMPUTE},
                   {"PIDS", PART_PIDS},
                   {"PERFORMANCE", PART_PERFORMANCE},
-                  {"ECC", PART_NOTHING},
-                  {"PAGE_RETIREMENT", PART_NOTHING},
-                  {"ACCOUNTING", PART_NOTHING},
-                  {"SUPPORTED_CLOCKS", PART_NOTHING},
-                  {"ENCODER_STATS", PART_NOTHING},
-                  {"ROW_REMAPPER", PART_NOTHING}};
+                  {"ECC", PART_ECC},
+                  {"PAGE_RETIREMENT", PART_PAGES},
+                  {"ACCOUNTING", PART_ACCOUNTING},
+                  {"ENCODER_STATS", PART_ENCODER},
+                  {"FBC_STATS", PART_FBC},
+                  {"ROW_REMAPPER", PART_ROWS},
+                  {"POWER_SMOOTHING", PART_SMOOTHING},
+                  {"POWER_PROFILES", PART_PROFILES},
+                  {"SUPPORTED_CLOCKS", 0},
+                  {"SUPPORTED_GPU_TARGET_TEMP", 0},
+                  {"VOLTAGE", 0},
+                  {"GSP_FIRMWARE_VERSION", 0}};
 
-/* A value, or the head of a group of values (field == NULL). */
+#define NONE "" /* a vGPU does not have it */
+
+/* A value, or the head of a group of values (field == NULL). The order is that of nvidia-smi 580. */
 typedef struct row {
     unsigned part;
     int depth; /* 1: directly below the GPU */
@@ -51,54 +68,239 @@ typedef struct row {
 
 static const row_t rows[] = {
     {PART_REST, 1, "Product Name", "product_name", "name"},
+    {PART_REST, 1, "Product Brand", "product_brand", NONE},
+    {PART_REST, 1, "Product Architecture", "product_architecture", "architecture"},
     {PART_REST, 1, "Display Mode", "display_mode", "display_mode"},
+    {PART_REST, 1, "Display Attached", "display_attached", "display_attached"},
     {PART_REST, 1, "Display Active", "display_active", "display_active"},
     {PART_REST, 1, "Persistence Mode", "persistence_mode", "persistence_mode"},
+    {PART_REST, 1, "Addressing Mode", "addressing_mode", NONE},
     {PART_REST, 1, "MIG Mode", "mig_mode", NULL},
     {PART_REST, 2, "Current", "current_mig", "mig.mode.current"},
     {PART_REST, 2, "Pending", "pending_mig", "mig.mode.pending"},
+    {PART_ACCOUNTING, 1, "Accounting Mode", "accounting_mode", "accounting.mode"},
+    {PART_ACCOUNTING, 1, "Accounting Mode Buffer Size", "accounting_mode_buffer_size", NONE},
+    {PART_REST, 1, "Driver Model", "driver_model", NULL},
+    {PART_REST, 2, "Current", "current_dm", NONE},
+    {PART_REST, 2, "Pending", "pending_dm", NONE},
     {PART_REST, 1, "Serial Number", "serial", "serial"},
     {PART_REST, 1, "GPU UUID", "uuid", "uuid"},
-    {PART_REST, 1, "Minor Number", "minor_number", "index"},
+    {PART_REST, 1, "GPU PDI", "pdi", NONE},
+    {PART_REST, 1, "Minor Number", "minor_number", "minor_number"},
     {PART_REST, 1, "VBIOS Version", "vbios_version", "vbios_version"},
+    {PART_REST, 1, "MultiGPU Board", "multigpu_board", "multigpu_board"},
+    {PART_REST, 1, "Board ID", "board_id", "board_id"},
+    {PART_REST, 1, "Board Part Number", "board_part_number", NONE},
+    {PART_REST, 1, "GPU Part Number", "gpu_part_number", NONE},
+    {PART_REST, 1, "FRU Part Number", "gpu_fru_part_number", NONE},
+    {PART_REST, 1, "Platform Info", "platformInfo", NULL},
+    {PART_REST, 2, "Chassis Serial Number", "chassis_serial_number", NONE},
+    {PART_REST, 2, "Slot Number", "slot_number", NONE},
+    {PART_REST, 2, "Tray Index", "tray_index", NONE},
+    {PART_REST, 2, "Host ID", "host_id", NONE},
+    {PART_REST, 2, "Peer Type", "peer_type", NONE},
+    {PART_REST, 2, "Module Id", "module_id", NONE},
+    {PART_REST, 2, "GPU Fabric GUID", "gpu_fabric_guid", NONE},
+    {PART_REST, 1, "Inforom Version", "inforom_version", NULL},
+    {PART_REST, 2, "Image Version", "img_version", NONE},
+    {PART_REST, 2, "OEM Object", "oem_object", NONE},
+    {PART_REST, 2, "ECC Object", "ecc_object", NONE},
+    {PART_REST, 2, "Power Management Object", "pwr_object", NONE},
+    {PART_REST, 1, "Inforom BBX Object Flush", "inforom_bbx_flush", NULL},
+    {PART_REST, 2, "Latest Timestamp", "latest_timestamp", NONE},
+    {PART_REST, 2, "Latest Duration", "latest_duration", NONE},
+    {PART_REST, 1, "GPU Operation Mode", "gpu_operation_mode", NULL},
+    {PART_REST, 2, "Current", "current_gom", NONE},
+    {PART_REST, 2, "Pending", "pending_gom", NONE},
+    {PART_REST, 1, "GPU C2C Mode", "c2c_mode", NONE},
+    {PART_REST, 1, "GPU Virtualization Mode", "gpu_virtualization_mode", NULL},
+    {PART_REST, 2, "Virtualization Mode", "virtualization_mode", "virtualization_mode"},
+    {PART_REST, 2, "Host VGPU Mode", "host_vgpu_mode", NONE},
+    {PART_REST, 2, "vGPU Heterogeneous Mode", "vgpu_heterogeneous_mode", NONE},
+    {PART_REST, 1, "GPU Recovery Action", "gpu_recovery_action", NONE},
+    {PART_REST, 1, "GSP Firmware Version", "gsp_firmware_version", NONE},
+    {PART_REST, 1, "IBMNPU", "ibmnpu", NULL},
+    {PART_REST, 2, "Relaxed Ordering Mode", "relaxed_ordering_mode", NONE},
     {PART_REST, 1, "PCI", "pci", NULL},
     {PART_REST, 2, "Bus", "pci_bus", "pci.bus"},
     {PART_REST, 2, "Device", "pci_device", "pci.device"},
     {PART_REST, 2, "Domain", "pci_domain", "pci.domain"},
+    {PART_REST, 2, "Base Classcode", "pci_base_class", "pci_base_class"},
+    {PART_REST, 2, "Sub Classcode", "pci_sub_class", "pci_sub_class"},
+    {PART_REST, 2, "Device Id", "pci_device_id", "pci.device_id"},
     {PART_REST, 2, "Bus Id", "pci_bus_id", "pci.bus_id"},
+    {PART_REST, 2, "Sub System Id", "pci_sub_system_id", "pci.sub_device_id"},
+    {PART_REST, 2, "GPU Link Info", "pci_gpu_link_info", NULL},
+    {PART_REST, 3, "PCIe Generation", "pcie_gen", NULL},
+    {PART_REST, 4, "Max", "max_link_gen", NONE},
+    {PART_REST, 4, "Current", "current_link_gen", NONE},
+    {PART_REST, 4, "Device Current", "device_current_link_gen", NONE},
+    {PART_REST, 4, "Device Max", "max_device_link_gen", NONE},
+    {PART_REST, 4, "Host Max", "max_host_link_gen", NONE},
+    {PART_REST, 3, "Link Width", "link_widths", NULL},
+    {PART_REST, 4, "Max", "max_link_width", NONE},
+    {PART_REST, 4, "Current", "current_link_width", NONE},
+    {PART_REST, 2, "Bridge Chip", "pci_bridge_chip", NULL},
+    {PART_REST, 3, "Type", "bridge_chip_type", NONE},
+    {PART_REST, 3, "Firmware", "bridge_chip_fw", NONE},
+    {PART_REST, 2, "Replays Since Reset", "replay_counter", NONE},
+    {PART_REST, 2, "Replay Number Rollovers", "replay_rollover_counter", NONE},
+    {PART_REST, 2, "Tx Throughput", "tx_util", NONE},
+    {PART_REST, 2, "Rx Throughput", "rx_util", NONE},
+    {PART_REST, 2, "Atomic Caps Outbound", "atomic_caps_outbound", NONE},
+    {PART_REST, 2, "Atomic Caps Inbound", "atomic_caps_inbound", NONE},
     {PART_REST, 1, "Fan Speed", "fan_speed", "fan.speed"},
     {PART_PERFORMANCE, 1, "Performance State", "performance_state", "pstate"},
-    {PART_PERFORMANCE, 1, "Clocks Event Reasons", "clocks_event_reasons", "clocks_event_reasons.active"},
+    {PART_PERFORMANCE, 1, "Clocks Event Reasons", "clocks_event_reasons", NULL},
+    {PART_PERFORMANCE, 2, "Idle", "clocks_event_reason_gpu_idle", "clocks_event_reasons.gpu_idle"},
+    {PART_PERFORMANCE, 2, "Applications Clocks Setting", "clocks_event_reason_applications_clocks_setting",
+     "clocks_event_reasons.applications_clocks_setting"},
+    {PART_PERFORMANCE, 2, "SW Power Cap", "clocks_event_reason_sw_power_cap", "clocks_event_reasons.sw_power_cap"},
+    {PART_PERFORMANCE, 2, "HW Slowdown", "clocks_event_reason_hw_slowdown", "clocks_event_reasons.hw_slowdown"},
+    {PART_PERFORMANCE, 3, "HW Thermal Slowdown", "clocks_event_reason_hw_thermal_slowdown",
+     "clocks_event_reasons.hw_thermal_slowdown"},
+    {PART_PERFORMANCE, 3, "HW Power Brake Slowdown", "clocks_event_reason_hw_power_brake_slowdown",
+     "clocks_event_reasons.hw_power_brake_slowdown"},
+    {PART_PERFORMANCE, 2, "Sync Boost", "clocks_event_reason_sync_boost", "clocks_event_reasons.sync_boost"},
+    {PART_PERFORMANCE, 2, "SW Thermal Slowdown", "clocks_event_reason_sw_thermal_slowdown",
+     "clocks_event_reasons.sw_thermal_slowdown"},
+    {PART_PERFORMANCE, 2, "Display Clock Setting", "clocks_event_reason_display_clocks_setting",
+     "display_clocks_setting"},
+    {PART_PERFORMANCE, 1, "Clocks Event Reasons Counters", "clocks_event_reasons_counters", NULL},
+    {PART_PERFORMANCE, 2, "SW Power Capping", "clocks_event_reasons_counters_sw_power_cap", NONE},
+    {PART_PERFORMANCE, 2, "Sync Boost", "clocks_event_reasons_counters_sync_boost", NONE},
+    {PART_PERFORMANCE, 2, "SW Thermal Slowdown", "clocks_event_reasons_counters_sw_therm_slowdown", NONE},
+    {PART_PERFORMANCE, 2, "HW Thermal Slowdown", "clocks_event_reasons_counters_hw_therm_slowdown", NONE},
+    {PART_PERFORMANCE, 2, "HW Power Braking", "clocks_event_reasons_counters_hw_power_brake", NONE},
+    {PART_PERFORMANCE, 1, "Sparse Operation Mode", "sparse_operation_mode", NONE},
     {PART_MEMORY, 1, "FB Memory Usage", "fb_memory_usage", NULL},
     {PART_MEMORY, 2, "Total", "total", "memory.total"},
     {PART_MEMORY, 2, "Reserved", "reserved", "memory.reserved"},
     {PART_MEMORY, 2, "Used", "used", "memory.used"},
     {PART_MEMORY, 2, "Free", "free", "memory.free"},
+    {PART_MEMORY, 1, "BAR1 Memory Usage", "bar1_memory_usage", NULL},
+    {PART_MEMORY, 2, "Total", "total", NONE},
+    {PART_MEMORY, 2, "Used", "used", NONE},
+    {PART_MEMORY, 2, "Free", "free", NONE},
+    {PART_MEMORY, 1, "Conf Compute Protected Memory Usage", "cc_protected_memory_usage", NULL},
+    {PART_MEMORY, 2, "Total", "total", NONE},
+    {PART_MEMORY, 2, "Used", "used", NONE},
+    {PART_MEMORY, 2, "Free", "free", NONE},
     {PART_COMPUTE, 1, "Compute Mode", "compute_mode", "compute_mode"},
     {PART_UTILIZATION, 1, "Utilization", "utilization", NULL},
     {PART_UTILIZATION, 2, "GPU", "gpu_util", "utilization.gpu"},
     {PART_UTILIZATION, 2, "Memory", "memory_util", "utilization.memory"},
     {PART_UTILIZATION, 2, "Encoder", "encoder_util", "utilization.encoder"},
     {PART_UTILIZATION, 2, "Decoder", "decoder_util", "utilization.decoder"},
+    {PART_UTILIZATION, 2, "JPEG", "jpeg_util", "utilization.jpeg"},
+    {PART_UTILIZATION, 2, "OFA", "ofa_util", "utilization.ofa"},
+    {PART_ENCODER, 1, "Encoder Stats", "encoder_stats", NULL},
+    {PART_ENCODER, 2, "Active Sessions", "session_count", NONE},
+    {PART_ENCODER, 2, "Average FPS", "average_fps", NONE},
+    {PART_ENCODER, 2, "Average Latency", "average_latency", NONE},
+    {PART_FBC, 1, "FBC Stats", "fbc_stats", NULL},
+    {PART_FBC, 2, "Active Sessions", "session_count", NONE},
+    {PART_FBC, 2, "Average FPS", "average_fps", NONE},
+    {PART_FBC, 2, "Average Latency", "average_latency", NONE},
+    {PART_REST, 1, "DRAM Encryption Mode", "dram_encryption_mode", NULL},
+    {PART_REST, 2, "Current", "current_dram_encryption", NONE},
+    {PART_REST, 2, "Pending", "pending_dram_encryption", NONE},
+    {PART_ECC, 1, "ECC Mode", "ecc_mode", NULL},
+    {PART_ECC, 2, "Current", "current_ecc", "ecc.mode.current"},
+    {PART_ECC, 2, "Pending", "pending_ecc", "ecc.mode.pending"},
+    {PART_ECC, 1, "ECC Errors", "ecc_errors", NULL},
+    {PART_ECC, 2, "Volatile", "volatile", NULL},
+    {PART_ECC, 3, "SRAM Correctable", "sram_correctable", NONE},
+    {PART_ECC, 3, "SRAM Uncorrectable Parity", "sram_uncorrectable_parity", NONE},
+    {PART_ECC, 3, "SRAM Uncorrectable SEC-DED", "sram_uncorrectable_secded", NONE},
+    {PART_ECC, 3, "DRAM Correctable", "dram_correctable", NONE},
+    {PART_ECC, 3, "DRAM Uncorrectable", "dram_uncorrectable", NONE},
+    {PART_ECC, 2, "Aggregate", "aggregate", NULL},
+    {PART_ECC, 3, "SRAM Correctable", "sram_correctable", NONE},
+    {PART_ECC, 3, "SRAM Uncorrectable Parity", "sram_uncorrectable_parity", NONE},
+    {PART_ECC, 3, "SRAM Uncorrectable SEC-DED", "sram_uncorrectable_secded", NONE},
+    {PART_ECC, 3, "DRAM Correctable", "dram_correctable", NONE},
+    {PART_ECC, 3, "DRAM Uncorrectable", "dram_uncorrectable", NONE},
+    {PART_ECC, 3, "SRAM Threshold Exceeded", "sram_threshold_exceeded", NONE},
+    {PART_ECC, 2, "Aggregate Uncorrectable SRAM Sources", "aggregate_uncorrectable_sram_sources", NULL},
+    {PART_ECC, 3, "SRAM L2", "sram_l2", NONE},
+    {PART_ECC, 3, "SRAM SM", "sram_sm", NONE},
+    {PART_ECC, 3, "SRAM Microcontroller", "sram_microcontroller", NONE},
+    {PART_ECC, 3, "SRAM PCIE", "sram_pcie", NONE},
+    {PART_ECC, 3, "SRAM Other", "sram_other", NONE},
+    {PART_ECC, 2, "Channel Repair Pending", "channel_repair_pending", NONE},
+    {PART_ECC, 2, "TPC Repair Pending", "tpc_repair_pending", NONE},
+    {PART_ECC, 2, "Unrepairable Memory", "unrepairable_memory", NONE},
+    {PART_PAGES, 1, "Retired Pages", "retired_pages", NONE},
+    {PART_ROWS, 1, "Remapped Rows", "remapped_rows", NONE},
     {PART_TEMPERATURE, 1, "Temperature", "temperature", NULL},
     {PART_TEMPERATURE, 2, "GPU Current Temp", "gpu_temp", "temperature.gpu"},
+    {PART_TEMPERATURE, 2, "GPU T.Limit Temp", "gpu_temp_tlimit", NONE},
+    {PART_TEMPERATURE, 2, "GPU Shutdown T.Limit Temp", "gpu_temp_max_tlimit_threshold", NONE},
+    {PART_TEMPERATURE, 2, "GPU Slowdown T.Limit Temp", "gpu_temp_slow_tlimit_threshold", NONE},
+    {PART_TEMPERATURE, 2, "GPU Max Operating T.Limit Temp", "gpu_temp_max_gpu_tlimit_threshold", NONE},
+    {PART_TEMPERATURE, 2, "GPU Target Temperature", "gpu_target_temperature", NONE},
     {PART_TEMPERATURE, 2, "Memory Current Temp", "memory_temp", "temperature.memory"},
+    {PART_TEMPERATURE, 2, "Memory Max Operating T.Limit Temp", "gpu_temp_max_mem_tlimit_threshold", NONE},
     {PART_POWER, 1, "GPU Power Readings", "gpu_power_readings", NULL},
+    {PART_POWER, 2, "Average Power Draw", "average_power_draw", "power.draw.average"},
     {PART_POWER, 2, "Instantaneous Power Draw", "instant_power_draw", "power.draw.instant"},
     {PART_POWER, 2, "Current Power Limit", "current_power_limit", "enforced.power.limit"},
     {PART_POWER, 2, "Requested Power Limit", "requested_power_limit", "power.limit"},
     {PART_POWER, 2, "Default Power Limit", "default_power_limit", "power.default_limit"},
     {PART_POWER, 2, "Min Power Limit", "min_power_limit", "power.min_limit"},
     {PART_POWER, 2, "Max Power Limit", "max_power_limit", "power.max_limit"},
+    {PART_POWER, 1, "GPU Memory Power Readings ", "gpu_memory_power_readings", NULL},
+    {PART_POWER, 2, "Average Power Draw", "average_power_draw", NONE},
+    {PART_POWER, 2, "Instantaneous Power Draw", "instant_power_draw", NONE},
+    {PART_POWER, 1, "Module Power Readings", "module_power_readings", NULL},
+    {PART_POWER, 2, "Average Power Draw", "average_power_draw", NONE},
+    {PART_POWER, 2, "Instantaneous Power Draw", "instant_power_draw", NONE},
+    {PART_POWER, 2, "Current Power Limit", "current_power_limit", NONE},
+    {PART_POWER, 2, "Requested Power Limit", "requested_power_limit", NONE},
+    {PART_POWER, 2, "Default Power Limit", "default_power_limit", NONE},
+    {PART_POWER, 2, "Min Power Limit", "min_power_limit", NONE},
+    {PART_POWER, 2, "Max Power Limit", "max_power_limit", NONE},
+    {PART_SMOOTHING, 1, "Power Smoothing", "power_smoothing", NONE},
+    {PART_PROFILES, 1, "Workload Power Profiles", "power_profiles", NULL},
+    {PART_PROFILES, 2, "Requested Profiles", "power_profile_requested_profiles", NONE},
+    {PART_PROFILES, 2, "Enforced Profiles", "power_profile_enforced_profiles", NONE},
     {PART_CLOCK, 1, "Clocks", "clocks", NULL},
     {PART_CLOCK, 2, "Graphics", "graphics_clock", "clocks.current.graphics"},
     {PART_CLOCK, 2, "SM", "sm_clock", "clocks.current.sm"},
     {PART_CLOCK, 2, "Memory", "mem_clock", "clocks.current.memory"},
     {PART_CLOCK, 2, "Video", "video_clock", "clocks.current.video"},
+    {PART_CLOCK, 1, "Applications Clocks", "applications_clocks", NULL},
+    {PART_CLOCK, 2, "Graphics", "graphics_clock", NONE},
+    {PART_CLOCK, 2, "Memory", "mem_clock", NONE},
+    {PART_CLOCK, 1, "Default Applications Clocks", "default_applications_clocks", NULL},
+    {PART_CLOCK, 2, "Graphics", "graphics_clock", NONE},
+    {PART_CLOCK, 2, "Memory", "mem_clock", NONE},
+    {PART_CLOCK, 1, "Deferred Clocks", "deferred_clocks", NULL},
+    {PART_CLOCK, 2, "Memory", "mem_clock", NONE},
     {PART_CLOCK, 1, "Max Clocks", "max_clocks", NULL},
     {PART_CLOCK, 2, "Graphics", "graphics_clock", "clocks.max.graphics"},
     {PART_CLOCK, 2, "SM", "sm_clock", "clocks.max.sm"},
     {PART_CLOCK, 2, "Memory", "mem_clock", "clocks.max.memory"},
+    {PART_CLOCK, 2, "Video", "video_clock", "max_video_clock"},
+    {PART_CLOCK, 1, "Max Customer Boost Clocks", "max_customer_boost_clocks", NULL},
+    {PART_CLOCK, 2, "Graphics", "graphics_clock", NONE},
+    {PART_CLOCK, 1, "Clock Policy", "clock_policy", NULL},
+    {PART_CLOCK, 2, "Auto Boost", "auto_boost", NONE},
+    {PART_CLOCK, 2, "Auto Boost Default", "auto_boost_default", NONE},
+    {PART_REST, 1, "Fabric", "fabric", NULL},
+    {PART_REST, 2, "State", "state", NONE},
+    {PART_REST, 2, "Status", "status", NONE},
+    {PART_REST, 2, "CliqueId", "cliqueId", NONE},
+    {PART_REST, 2, "ClusterUUID", "clusterUuid", NONE},
+    {PART_REST, 2, "Health", "health", NULL},
+    {PART_REST, 3, "Summary", "summary", NONE},
+    {PART_REST, 3, "Bandwidth", "bandwidth", NONE},
+    {PART_REST, 3, "Route Recovery in progress", "route_recovery_in_progress", NONE},
+    {PART_REST, 3, "Route Unhealthy", "route_unhealthy", NONE},
+    {PART_REST, 3, "Access Timeout Recovery", "access_timeout_recovery", NONE},
+    {PART_REST, 3, "Incorrect Configuration", "incorrect_configuration", NONE},
+    {PART_REST, 3, "Partition Assigned", "partition_assigned", NONE},
 };
 
 static void print_escaped(const char *text) {
@@ -122,44 +324,71 @@ static void print_escaped(const char *text) {
     }
 }
 
-/* Prints a value; a value that is not available reads N/A here. */
-static void print_value(bool xml, int depth, const char *title, const char *tag, const char *value) {
-    value = strcmp(value, HWS_SMI_NOT_AVAILABLE) == 0 ? "N/A" : value;
+static void indent(int tabs) {
+    for (int i = 0; i < tabs; i++) {
+        putchar('\t');
+    }
+}
+
+/* Prints a value. In XML the depth counts from the GPU's element. */
+static void print_value_at(bool xml, int depth, int column, const char *title, const char *tag, const char *value) {
     if (xml) {
-        printf("%*s<%s>", depth, "", tag);
+        indent(1 + depth);
+        printf("<%s>", tag);
         print_escaped(value);
         printf("</%s>\n", tag);
     } else {
-        printf("%*s%-*s: %s\n", 4 * depth, "", COLUMN - 4 * depth, title, value);
+        printf("%*s%-*s: %s\n", 4 * depth, "", column - 4 * depth, title, value);
+    }
+}
+
+static void print_value(bool xml, int depth, const char *title, const char *tag, const char *value) {
+    print_value_at(xml, depth, COLUMN, title, tag, value);
+}
+
+/* Reads a value as -q prints it: a text in place of a value has no brackets. */
+static void read_value(bool xml, const row_t *row, nvmlDevice_t device, char text_p[HWS_SMI_MAX_TEXT]) {
+    char text[HWS_SMI_MAX_TEXT] = HWS_SMI_NOT_AVAILABLE;
+    if (row->field[0] != '\0') {
+        hws_smi_read(hws_smi_log_field(row->field), device, true, text);
+    }
+    size_t length = strlen(text);
+    if (text[0] == '[') {
+        snprintf(text_p, HWS_SMI_MAX_TEXT, "%.*s", (int) length - 2, text + 1);
+    } else if (strncmp(row->field, "temperature.", 12) == 0) {
+        snprintf(text_p, HWS_SMI_MAX_TEXT, "%.*s C", HWS_SMI_MAX_TEXT - 3, text); /* a query prints no unit */
+    } else {
+        /* The numbers of the PCI address have no prefix in XML. */
+        bool prefixed = xml && strncmp(row->tag, "pci_", 4) == 0 && strncmp(text, "0x", 2) == 0;
+        snprintf(text_p, HWS_SMI_MAX_TEXT, "%s", prefixed ? text + 2 : text);
     }
 }
 
 static void print_rows(bool xml, unsigned parts, nvmlDevice_t device) {
-    const char *open = NULL; /* the tag of the group */
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const row_t *row = &rows[i];
-        if ((row->part & parts) == 0) {
+    const char *open[MAX_DEPTH]; /* the tags of the open groups; the depth of open[i] is i + 1 */
+    int count = 0;
+    for (size_t i = 0; i <= sizeof rows / sizeof *rows; i++) {
+        const row_t *row = i < sizeof rows / sizeof *rows ? &rows[i] : NULL;
+        if (row != NULL && (row->part & parts) == 0) {
             continue;
         }
-        if (xml && open != NULL && row->depth == 1) {
-            printf("  </%s>\n", open);
-            open = NULL;
+        for (; xml && count > 0 && (row == NULL || count >= row->depth); count--) {
+            indent(1 + count);
+            printf("</%s>\n", open[count - 1]);
         }
-        if (row->field == NULL) {
-            open = row->tag;
-            printf(xml ? "  <%s>\n" : "    %s\n", xml ? row->tag : row->title);
-        } else {
-            char text[HWS_SMI_MAX_TEXT];
-            hws_smi_read(hws_smi_field(row->field, strlen(row->field)), device, true, text);
-            if (strncmp(row->field, "temperature.", 12) == 0 && text[0] != '[') {
-                size_t length = strlen(text);
-                snprintf(text + length, sizeof text - length, " C"); /* a query prints no unit */
+        if (row != NULL && row->field == NULL) {
+            if (xml) {
+                indent(1 + row->depth);
+                printf("<%s>\n", row->tag);
+                open[count++] = row->tag;
+            } else {
+                printf("%*s%s\n", 4 * row->depth, "", row->title);
             }
-            print_value(xml, xml ? 1 + row->depth : row->depth, row->title, row->tag, text);
+        } else if (row != NULL) {
+            char text[HWS_SMI_MAX_TEXT];
+            read_value(xml, row, device, text);
+            print_value(xml, row->depth, row->title, row->tag, text);
         }
-    }
-    if (xml && open != NULL) {
-        printf("  </%s>\n", open);
     }
 }
 
@@ -170,7 +399,7 @@ static void print_processes(bool xml, nvmlDevice_t device) {
         count = 0;
     }
     if (xml) {
-        puts("  <processes>");
+        puts("\t\t<processes>");
     } else if (count == 0) {
         print_value(false, 1, "Processes", "", "None");
     } else {
@@ -186,20 +415,20 @@ static void print_processes(bool xml, nvmlDevice_t device) {
             snprintf(used, sizeof used, "%llu MiB", processes[i].usedGpuMemory / MIB);
         }
         if (xml) {
-            puts("   <process_info>");
+            puts("\t\t\t<process_info>");
         }
-        print_value(xml, xml ? 4 : 2, "GPU instance ID", "gpu_instance_id", "N/A");
-        print_value(xml, xml ? 4 : 2, "Compute instance ID", "compute_instance_id", "N/A");
-        print_value(xml, xml ? 4 : 2, "Process ID", "pid", pid);
-        print_value(xml, xml ? 4 : 3, "Type", "type", "C");
-        print_value(xml, xml ? 4 : 3, "Name", "process_name", name);
-        print_value(xml, xml ? 4 : 3, "Used GPU Memory", "used_memory", used);
+        print_value_at(xml, xml ? 3 : 2, PROCESS_COLUMN, "GPU instance ID", "gpu_instance_id", "N/A");
+        print_value_at(xml, xml ? 3 : 2, PROCESS_COLUMN, "Compute instance ID", "compute_instance_id", "N/A");
+        print_value_at(xml, xml ? 3 : 2, PROCESS_COLUMN, "Process ID", "pid", pid);
+        print_value_at(xml, 3, PROCESS_COLUMN, "Type", "type", "C");
+        print_value_at(xml, 3, PROCESS_COLUMN, "Name", "process_name", name);
+        print_value_at(xml, 3, PROCESS_COLUMN, "Used GPU Memory", "used_memory", used);
         if (xml) {
-            puts("   </process_info>");
+            puts("\t\t\t</process_info>");
         }
     }
     if (xml) {
-        puts("  </processes>");
+        puts("\t\t</processes>");
     }
 }
 
@@ -244,12 +473,12 @@ int hws_smi_log(const hws_smi_gpus_t *gpus, const char *parts_text, bool xml, ch
     print_value(xml, 0, "Attached GPUs", "attached_gpus", attached);
     for (unsigned i = 0; i < gpus->count; i++) {
         hws_smi_read(hws_smi_field("pci.bus_id", 10), gpus->devices[i], false, bus);
-        printf(xml ? " <gpu id=\"%s\">\n" : "GPU %s\n", bus);
+        printf(xml ? "\t<gpu id=\"%s\">\n" : "GPU %s\n", bus);
         print_rows(xml, parts, gpus->devices[i]);
         if ((parts & PART_PIDS) != 0) {
             print_processes(xml, gpus->devices[i]);
         }
-        puts(xml ? " </gpu>" : "");
+        puts(xml ? "\t</gpu>\n" : "");
     }
     if (xml) {
         puts("</nvidia_smi_log>");

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FIELDS 128
+#define MAX_PROCESS_FIELDS 128
 #define MAX_PROCESSES 1024
 #define MIB (1 << 20)
 
@@ -49,7 +49,7 @@ static const char *next_part(const char **at, size_t *length_p) {
 }
 
 static int refuse(const char *part, size_t length, char *error_p, size_t error_capacity) {
-    snprintf(error_p, error_capacity, "Field \"%.*s\" is not a valid field to query.", (int) length, part);
+    snprintf(error_p, error_capacity, "Field \"%.*s\" is not a valid field to query.\n", (int) length, part);
     return -1;
 }
 
@@ -62,25 +62,27 @@ static void print_head(unsigned column, const char *name, const char *unit) {
 
 int hws_smi_query_gpus(const char *fields, const hws_smi_gpus_t *gpus, const hws_smi_format_t *format, char *error_p,
                        size_t error_capacity) {
-    const hws_smi_field_t *chosen[MAX_FIELDS];
-    unsigned count = 0;
     size_t length;
-    for (const char *part; (part = next_part(&fields, &length)) != NULL;) {
-        const hws_smi_field_t *field = hws_smi_field(part, length);
-        if (field == NULL || count == MAX_FIELDS) {
+    unsigned column = 0;
+    const char *at = fields;
+    for (const char *part; (part = next_part(&at, &length)) != NULL;) {
+        if (hws_smi_field(part, length) == NULL) {
             return refuse(part, length, error_p, error_capacity);
         }
-        chosen[count++] = field;
     }
-    for (unsigned i = 0; format->header && i < count; i++) {
-        print_head(i, chosen[i]->name, chosen[i]->unit);
+    at = format->header ? fields : NULL;
+    for (const char *part; (part = next_part(&at, &length)) != NULL;) {
+        const hws_smi_field_t *field = hws_smi_field(part, length);
+        print_head(column++, field->name, field->unit);
     }
     printf(format->header ? "\n" : "");
     for (unsigned gpu = 0; gpu < gpus->count; gpu++) {
-        for (unsigned i = 0; i < count; i++) {
+        column = 0;
+        at = fields;
+        for (const char *part; (part = next_part(&at, &length)) != NULL;) {
             char text[HWS_SMI_MAX_TEXT];
-            hws_smi_read(chosen[i], gpus->devices[gpu], format->units, text);
-            printf("%s%s", i == 0 ? "" : ", ", text);
+            hws_smi_read(hws_smi_field(part, length), gpus->devices[gpu], format->units, text);
+            printf("%s%s", column++ == 0 ? "" : ", ", text);
         }
         puts("");
     }
@@ -140,12 +142,12 @@ static int find_process_field(const char *part, size_t length) {
 int hws_smi_query_processes(const char *fields, const hws_smi_gpus_t *gpus, const hws_smi_format_t *format,
                             char *error_p, size_t error_capacity) {
     static nvmlProcessInfo_t processes[MAX_PROCESSES];
-    int chosen[MAX_FIELDS];
+    int chosen[MAX_PROCESS_FIELDS];
     unsigned count = 0;
     size_t length;
     for (const char *part; (part = next_part(&fields, &length)) != NULL;) {
         int field = find_process_field(part, length);
-        if (field < 0 || count == MAX_FIELDS) {
+        if (field < 0 || count == MAX_PROCESS_FIELDS) {
             return refuse(part, length, error_p, error_capacity);
         }
         chosen[count++] = field;

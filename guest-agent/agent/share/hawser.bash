@@ -10,7 +10,7 @@ _hawser() {
         smi)
             mapfile -t COMPREPLY < <(compgen -W "dmon -L --list-gpus -q --query -d --display -x --xml-format --query-gpu=
                 --query-compute-apps= --format=csv --format=csv,noheader --format=csv,noheader,nounits -i --id -l --loop
-                -lms --loop-ms -f --filename --json --help --help-query-gpu --help-query-compute-apps" -- "$current")
+                -lms --loop-ms -f --filename --json --version --help --help-query-gpu --help-query-compute-apps" -- "$current")
             ;;
         nvidia-smi) mapfile -t COMPREPLY < <(compgen -W "on off status --root --help" -- "$current") ;;
         run)

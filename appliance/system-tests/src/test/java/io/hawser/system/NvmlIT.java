@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import javax.xml.parsers.DocumentBuilderFactory;
 import org.junit.jupiter.api.AfterAll;
@@ -166,6 +167,50 @@ class NvmlIT {
         assertEquals(6, smi(environment, "-i", "7", "-L").exit());
     }
 
+    /** The names that exporters find in a help text, and then query all at once. */
+    private static List<String> listed(String help) {
+        return Pattern.compile("(?m)\\n\\s*\\n^\"([^\"]+)\"").matcher(help).results().map(found -> found.group(1))
+            .toList();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldAnswerEveryPropertyThatItsHelpLists(Carrier carrier) throws Exception {
+        Map<String, String> environment = carrier.environment(broker);
+        List<String> names = listed(smi(environment, "--help-query-gpu").out());
+        assertTrue(names.size() > 180, names::toString);
+        Ended rows = smi(environment, "--query-gpu=" + String.join(",", names), "--format=csv");
+        assertEquals(2, rows.lines().size(), rows::toString);
+        List<String> titles = List.of(rows.lines().getFirst().split(", ", -1));
+        List<String> values = List.of(rows.lines().getLast().split(", ", -1));
+        assertEquals(names, titles.stream().map(title -> title.replaceFirst(" \\[.*\\]$", "")).toList());
+        assertEquals(names.size(), values.size());
+        assertEquals("Enabled", values.get(names.indexOf("persistence_mode")));
+        assertEquals("[N/A]", values.get(names.indexOf("mig.mode.current")));
+        assertEquals("[N/A]", values.get(names.indexOf("ecc.mode.current")), "the software GPU has no ECC");
+        assertEquals("[Requested functionality has been deprecated]", values.get(names.indexOf("display_mode")));
+        assertEquals("0 %", values.get(names.indexOf("utilization.encoder")));
+        assertEquals("power.draw.average [W]", titles.get(names.indexOf("power.draw.average")));
+        List<String> processes = listed(smi(environment, "--help-query-compute-apps").out());
+        Ended apps = smi(environment, "--query-compute-apps=" + String.join(",", processes), "--format=csv,nounits");
+        assertEquals(0, apps.exit(), apps::toString);
+        assertEquals(processes.size(), apps.lines().getFirst().split(", ").length);
+    }
+
+    @Test
+    void shouldPrintVersionsAndErrorsAsScriptsExpect() throws Exception {
+        Map<String, String> environment = Carrier.TCP.environment(broker);
+        assertEquals(List.of("NVIDIA-SMI version  : 580", "NVML version        : 580", "DRIVER version      : 580",
+            "CUDA Version        : 13.0"), smi(environment, "--version").lines());
+        assertEquals("Field \"nonsense\" is not a valid field to query.\n\n",
+            smi(environment, "--query-gpu=name,nonsense", "--format=csv").out());
+        assertEquals("    Display Mode" + " ".repeat(39) + ": Requested functionality has been deprecated",
+            smi(environment, "-q").lines().stream().filter(line -> line.contains("Display Mode")).findFirst()
+                .orElse(""));
+        Ended ecc = smi(environment, "-q", "-d", "ECC");
+        assertTrue(ecc.lines().contains("        Current" + " ".repeat(40) + ": N/A"), ecc::toString);
+    }
+
     @ParameterizedTest
     @EnumSource
     void shouldPrintXmlThatParses(Carrier carrier) throws Exception {
@@ -174,6 +219,9 @@ class NvmlIT {
             .parse(new InputSource(new StringReader(log.out())));
         assertEquals("256 MiB", document.getElementsByTagName("total").item(0).getTextContent());
         assertEquals(1, document.getElementsByTagName("gpu").getLength());
+        assertEquals("pci_gpu_link_info", document.getElementsByTagName("pcie_gen").item(0).getParentNode()
+            .getNodeName());
+        assertEquals("gpu", document.getElementsByTagName("temperature").item(0).getParentNode().getNodeName());
     }
 
     @Test
