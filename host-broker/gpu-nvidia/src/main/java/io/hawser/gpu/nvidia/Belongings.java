@@ -19,8 +19,14 @@ final class Belongings {
     final Set<Long> textures = new HashSet<>();
     final Set<Long> surfaces = new HashSet<>();
 
+    final SpareStreams spares; // null: a destroyed stream is not kept
+
     private int lateStreams; // streams destroyed while they had work
     private volatile int lateStreamsReached; // of these streams, so many have finished their work
+
+    Belongings(SpareStreams spares) {
+        this.spares = spares;
+    }
 
     /** Counts a stream that was destroyed while it had work. Only the context can tell when that work ends. */
     void addLateStream() {
@@ -43,7 +49,7 @@ final class Belongings {
      * @return null when there are more than the limit, or a destroyed stream still has work.
      */
     long[] streams(int limit) {
-        if (streams.size() >= limit || lateStreams != lateStreamsReached) {
+        if (streams.size() >= limit || lateStreams != lateStreamsReached || spares != null && !spares.areIdle()) {
             return null;
         }
         long[] all = new long[streams.size() + 1]; // the first is 0, the default stream

@@ -158,7 +158,7 @@ final class NvidiaBackend implements GpuBackend {
                 Natives.check("cuDevicePrimaryCtxRetain", CudaNative.cuDevicePrimaryCtxRetain(out, device));
                 primaries[device] = out.get(ValueLayout.JAVA_LONG, 0);
             }
-            belongings.put(primaries[device], new Belongings());
+            belongings.put(primaries[device], driver.ofPrimary());
             contexts.add(primaries[device]);
         }
         return primaries[device];

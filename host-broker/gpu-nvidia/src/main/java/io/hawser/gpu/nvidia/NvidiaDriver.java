@@ -10,11 +10,14 @@ import java.util.function.LongUnaryOperator;
 
 /** The Driver API; it also records the objects that a session creates in a primary context. Session thread only. */
 final class NvidiaDriver extends CudaForeign {
-    private final Belongings nothing = new Belongings();
+    private final Belongings nothing = new Belongings(null);
     private final LongUnaryOperator functionHere;
     private final NvidiaMemoryPools pools;
     private Belongings current = nothing;
-    private final Map<Long, Belongings> streamOwners = new HashMap<>();
+    private final Map<Long, StreamOrigin> streamOrigins = new HashMap<>();
+
+    /** Where a stream was created, and how. */
+    private record StreamOrigin(Belongings owner, SpareStreams.Kind kind) {}
 
     /**
      * Makes the driver of a session.
@@ -92,23 +95,52 @@ final class NvidiaDriver extends CudaForeign {
 
     @Override
     public int cuStreamCreateWithPriority(MemorySegment phStream, int flags, int priority) {
-        int result = record(super.cuStreamCreateWithPriority(phStream, flags, priority), phStream, current.streams);
-        if (result == 0) {
-            streamOwners.put(phStream.get(ValueLayout.JAVA_LONG_UNALIGNED, 0), current);
+        SpareStreams.Kind kind = new SpareStreams.Kind(flags, priority);
+        long spare = current.spares == null ? 0 : current.spares.take(kind);
+        if (spare == 0) {
+            int result = super.cuStreamCreateWithPriority(phStream, flags, priority);
+            if (result != 0) {
+                return result;
+            }
+        } else {
+            phStream.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, spare);
         }
-        return result;
+        long stream = phStream.get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+        current.streams.add(stream);
+        streamOrigins.put(stream, new StreamOrigin(current, kind));
+        return CUresult.CUDA_SUCCESS;
     }
 
     @Override
     public int cuStreamDestroy_v2(long hStream) {
         pools.forget(hStream);
         // The stream may belong to a context that is not current.
-        Belongings owner = streamOwners.remove(hStream);
-        if (owner != null && owner.streams.remove(hStream)
-            && super.cuStreamQuery(hStream) == CUresult.CUDA_ERROR_NOT_READY) {
-            owner.addLateStream();
+        StreamOrigin origin = streamOrigins.remove(hStream);
+        if (origin == null || !origin.owner.streams.remove(hStream)) {
+            return super.cuStreamDestroy_v2(hStream);
+        }
+        if (origin.owner.spares != null && origin.owner.spares.give(hStream, origin.kind)) {
+            return CUresult.CUDA_SUCCESS;
+        }
+        if (super.cuStreamQuery(hStream) == CUresult.CUDA_ERROR_NOT_READY) {
+            origin.owner.addLateStream();
         }
         return super.cuStreamDestroy_v2(hStream);
+    }
+
+    /** The belongings of a primary context, which keep destroyed streams. */
+    Belongings ofPrimary() {
+        return new Belongings(new SpareStreams(new SpareStreams.Streams() {
+            @Override
+            public int query(long stream) {
+                return NvidiaDriver.super.cuStreamQuery(stream);
+            }
+
+            @Override
+            public void destroy(long stream) {
+                destroyStream(stream);
+            }
+        }));
     }
 
     int destroyStream(long hStream) {

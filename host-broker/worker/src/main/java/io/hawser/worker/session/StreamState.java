@@ -13,6 +13,8 @@ import java.util.List;
 public final class StreamState {
     /** Small copies share slabs, so that a million of them do not need a million buffers. */
     static final int SLAB_BYTES = 64 * 1024;
+    /** The first slab: many streams live for one short copy. */
+    private static final int FIRST_SLAB_BYTES = 4096;
 
     private static final int SLAB_ALIGNMENT = 16;
 
@@ -70,8 +72,8 @@ public final class StreamState {
     /** Copies a small piece to memory that stays until the next marker is reached; null when no memory is left. */
     MemorySegment pack(MemorySegment source, StagingPool pool) {
         int bytes = Math.toIntExact(source.byteSize());
-        if (slab == null || SLAB_BYTES - slabUsed < bytes) {
-            Staging fresh = pool.take(SLAB_BYTES);
+        if (slab == null || slab.segment().byteSize() - slabUsed < bytes) {
+            Staging fresh = pool.take(Math.max(bytes, slab == null ? FIRST_SLAB_BYTES : SLAB_BYTES));
             if (fresh == null) {
                 return null;
             }

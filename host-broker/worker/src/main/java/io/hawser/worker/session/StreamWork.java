@@ -50,7 +50,13 @@ public final class StreamWork {
     private long unmarkedBytes; // credit of all these streams
     private final Map<DeviceRead, Gates.Gate> reads = new HashMap<>(); // the reads that streams wait for
     private final Map<Long, ArrayDeque<Long>> sideStreams = new HashMap<>(); // idle ones, by native context
-    private final Map<Long, List<Covered>> abandoned = new HashMap<>(); // without a marker, by native context
+    private final Map<Long, Abandoned> abandoned = new HashMap<>(); // by native context
+    /** Resources of destroyed streams that no marker covers. */
+    private static final class Abandoned {
+        private final List<Covered> streams = new ArrayList<>(ABANDONED_STREAMS);
+        private long bytes; // credit of all these streams
+    }
+
     private LongToIntFunction enter = context -> CudaResult.INVALID_CONTEXT;
 
     /**
@@ -127,21 +133,18 @@ public final class StreamWork {
         }
         Covered covered = stream.cover();
         unmarkedBytes -= covered.bytes();
-        List<Covered> waiting = abandoned.computeIfAbsent(stream.context(), key -> new ArrayList<>());
-        waiting.add(covered);
-        long bytes = 0;
-        for (Covered each : waiting) {
-            bytes += each.bytes();
-        }
-        if (!stream.isRunning() && waiting.size() < ABANDONED_STREAMS
-            && bytes < credit.windowBytes() / SCARCE_FRACTION) {
+        Abandoned waiting = abandoned.computeIfAbsent(stream.context(), key -> new Abandoned());
+        waiting.streams.add(covered);
+        waiting.bytes += covered.bytes();
+        if (!stream.isRunning() && waiting.streams.size() < ABANDONED_STREAMS
+            && waiting.bytes < credit.windowBytes() / SCARCE_FRACTION) {
             return;
         }
         abandoned.remove(stream.context());
         long launches = stream.watch();
         Runnable gone = () -> {
             turns.reached(stream, launches);
-            waiting.forEach(this::release);
+            waiting.streams.forEach(this::release);
         };
         int result = backend.whenContextReached(stream.context(), status -> completions.add(gone));
         if (result != 0) {
@@ -315,9 +318,9 @@ public final class StreamWork {
     /** Drops the side streams of a context, which were destroyed with it, and the resources of abandoned streams. */
     void forget(long context) {
         sideStreams.remove(context);
-        List<Covered> waiting = abandoned.remove(context);
+        Abandoned waiting = abandoned.remove(context);
         if (waiting != null) {
-            waiting.forEach(this::release);
+            waiting.streams.forEach(this::release);
         }
     }
 
