@@ -1,7 +1,47 @@
-/* Streams, events between them, queries, elapsed time. */
+/* Streams, events between them, queries, elapsed time; destroyed streams that have work. */
 #include "check_driver.h"
 
+#include <unistd.h>
+
 #define COUNT 8000
+#define BUSY 3
+#define SHORT 40
+
+static volatile int released;
+static int finished;
+
+static void wait_for_release(void *unused) {
+    (void) unused;
+    while (!released) {
+        usleep(1000);
+    }
+    finished++; /* one thread at a time runs host functions */
+}
+
+/* The work of a destroyed stream goes on, and later streams of the same kind do not wait for it. */
+static void destroy_busy_streams(void) {
+    CUdeviceptr value = check_device(NULL, 4);
+    CUstream stream;
+    int sent, received = -1;
+    for (int i = 0; i < BUSY; i++) {
+        CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        CU_OK(cuLaunchHostFunc(stream, wait_for_release, NULL));
+        CU_OK(cuStreamDestroy(stream));
+    }
+    for (sent = 0; sent < SHORT; sent++) {
+        CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        CU_OK(cuMemcpyHtoDAsync(value, &sent, 4, stream));
+        CU_OK(cuMemcpyDtoHAsync(&received, value, 4, stream));
+        CU_OK(cuStreamSynchronize(stream));
+        check_element("a short-lived stream", sent, sent, received);
+        CU_OK(cuStreamDestroy(stream));
+    }
+    check_equal("host functions that have returned", 0, finished);
+    released = 1;
+    CU_OK(cuCtxSynchronize());
+    check_equal("host functions that have returned", BUSY, finished);
+    CU_OK(cuMemFree(value));
+}
 
 int main(int argc, char **argv) {
     check_begin(argc, argv);
@@ -55,5 +95,6 @@ int main(int argc, char **argv) {
     CU_OK(cuMemFreeHost(host));
     CU_OK(cuMemFree(values));
     CU_OK(cuMemFree(factors));
-    return check_pass("8 rounds between two streams");
+    destroy_busy_streams();
+    return check_pass("8 rounds between two streams, %d streams destroyed with work", BUSY);
 }
