@@ -38,36 +38,36 @@ final class SpareStreams {
     }
 
     private final Streams streams;
-    private final List<Spare> spares = new ArrayList<>(MAX); // in the order of their destruction
+    private final List<Spare> spares = new ArrayList<>(MAX); // the next to query first
 
     SpareStreams(Streams streams) {
         this.streams = streams;
     }
 
-    /** An idle stream of a kind; 0 when there is none. Queries the oldest only: later ones have later work. */
+    /** An idle stream of a kind; 0 when it finds none. Queries one stream, and another one the next time. */
     long take(Kind kind) {
         for (int i = 0; i < spares.size(); i++) {
-            Spare spare = spares.get(i);
-            if (spare.kind.equals(kind)) {
-                if (!isIdle(spare)) {
-                    return 0;
+            if (spares.get(i).kind.equals(kind)) {
+                Spare spare = spares.remove(i);
+                if (isIdle(spare)) {
+                    return spare.stream;
                 }
-                spares.remove(i);
-                return spare.stream;
+                spares.add(spare);
+                return 0;
             }
         }
         return 0;
     }
 
-    /** Keeps a stream that the guest has destroyed. False: the caller destroys it, because the spares are all busy. */
+    /** Keeps a stream that the guest has destroyed. False: the caller destroys it. */
     boolean give(long stream, Kind kind) {
         if (spares.size() == MAX) {
-            Spare oldest = spares.getFirst();
-            if (!isIdle(oldest)) {
+            Spare next = spares.removeFirst();
+            if (!isIdle(next)) {
+                spares.add(next);
                 return false;
             }
-            spares.remove(oldest);
-            streams.destroy(oldest.stream);
+            streams.destroy(next.stream);
         }
         spares.add(new Spare(stream, kind));
         return true;

@@ -56,6 +56,15 @@ class SpareStreamsTest {
     }
 
     @Test
+    void shouldFindAnIdleStreamBehindOneThatIsBusyForLong() {
+        states.put(7L, NOT_READY);
+        spares.give(7, KIND);
+        spares.give(8, KIND);
+        assertEquals(0, spares.take(KIND));
+        assertEquals(8, spares.take(KIND));
+    }
+
+    @Test
     void shouldNotGiveAStreamOfAFailedContext() {
         states.put(7L, ILLEGAL_ADDRESS);
         spares.give(7, KIND);
