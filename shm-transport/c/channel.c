@@ -13,6 +13,7 @@
 
 hws_channel_t hws_channel;
 _Thread_local hws_tls_t hws_tls;
+hws_stream_watcher_t *_Atomic hws_stream_watcher;
 
 static void init_locks(hws_channel_t *channel) {
     pthread_mutex_init(&channel->send_lock, NULL);
@@ -26,7 +27,9 @@ static void init_locks(hws_channel_t *channel) {
     pthread_cond_init(&channel->background_wake, NULL);
     pthread_cond_init(&channel->detached_done, NULL);
     pthread_mutex_init(&channel->callback_lock, NULL);
-    pthread_cond_init(&channel->callback_wake, NULL);
+    for (int i = 0; i < HWS_LANE_COUNT; i++) {
+        pthread_cond_init(&channel->lanes[i].wake, NULL);
+    }
 }
 
 /* Starts the sender thread. A direct carrier needs none: it sends each record at once. */
@@ -80,7 +83,9 @@ static void wake_everyone(hws_channel_t *channel) {
     pthread_mutex_unlock(&channel->receive_lock);
 
     pthread_mutex_lock(&channel->callback_lock);
-    pthread_cond_broadcast(&channel->callback_wake);
+    for (int i = 0; i < HWS_LANE_COUNT; i++) {
+        pthread_cond_broadcast(&channel->lanes[i].wake);
+    }
     pthread_mutex_unlock(&channel->callback_lock);
 }
 
@@ -142,15 +147,17 @@ void hws_channel_join(void) {
     if (channel->background_started) {
         pthread_join(channel->background, NULL);
     }
-    if (channel->callback_started) {
-        pthread_join(channel->callback_thread, NULL);
+    for (int i = 0; i < HWS_LANE_COUNT; i++) {
+        if (channel->lanes[i].started) {
+            pthread_join(channel->lanes[i].thread, NULL);
+        }
+        free(channel->lanes[i].queue);
     }
     channel->carrier->ops->close(channel->carrier);
     free(channel->carrier);
     free(channel->fill);
     free(channel->spare);
     free(channel->buffer);
-    free(channel->callbacks);
     channel->carrier = NULL;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Host functions: a dedicated thread runs them, so that a host function may block or wait for another thread's CUDA
- * calls.
+ * Callbacks: the program's host functions, and copies whose bytes the worker asks for. Each kind has a dedicated
+ * thread. A host function may thus block, or wait for another thread's CUDA calls, while copies go on.
  */
 #include "hws_channel_internal.h"
 
@@ -10,19 +10,24 @@
 
 #define FIRST_CAPACITY 16u
 
-static void *callback_main(void *unused) {
-    (void) unused;
+static hws_callback_lane_t *lane_of(uint64_t id) {
+    return &hws_channel.lanes[(id & HWS_CALLBACK_COPY_BIT) != 0 ? HWS_LANE_COPIES : HWS_LANE_PROGRAM];
+}
+
+static void *lane_main(void *argument) {
     hws_channel_t *channel = &hws_channel;
-    hws_tls.in_callback = true;
+    hws_callback_lane_t *lane = argument;
+    hws_tls.in_callback = lane == &channel->lanes[HWS_LANE_PROGRAM];
+    hws_tls.is_background = !hws_tls.in_callback;
     pthread_mutex_lock(&channel->callback_lock);
     while (atomic_load(&channel->failure) == 0) {
-        if (channel->callback_count == 0) {
-            pthread_cond_wait(&channel->callback_wake, &channel->callback_lock);
+        if (lane->count == 0) {
+            pthread_cond_wait(&lane->wake, &channel->callback_lock);
             continue;
         }
-        hws_queued_callback_t next = channel->callbacks[channel->callback_head];
-        channel->callback_head = (channel->callback_head + 1) % channel->callback_capacity;
-        channel->callback_count--;
+        hws_queued_callback_t next = lane->queue[lane->head];
+        lane->head = (lane->head + 1) % lane->capacity;
+        lane->count--;
         pthread_mutex_unlock(&channel->callback_lock);
         channel->hooks.run_callback(next.id, next.status);
         hws_outgoing_t done = {
@@ -35,29 +40,39 @@ static void *callback_main(void *unused) {
 }
 
 /* Makes room for one callback more than are queued and expected. callback_lock held. */
-static bool reserve(hws_channel_t *channel) {
-    uint32_t needed = channel->callback_count + channel->callback_expected + 1;
-    if (needed <= channel->callback_capacity) {
+static bool reserve(hws_callback_lane_t *lane) {
+    uint32_t needed = lane->count + lane->expected + 1;
+    if (needed <= lane->capacity) {
         return true;
     }
-    uint32_t capacity = channel->callback_capacity == 0 ? FIRST_CAPACITY : 2 * channel->callback_capacity;
+    uint32_t capacity = lane->capacity == 0 ? FIRST_CAPACITY : 2 * lane->capacity;
     hws_queued_callback_t *larger = malloc(capacity * sizeof *larger);
     if (larger == NULL) {
         return false;
     }
-    for (uint32_t i = 0; i < channel->callback_count; i++) {
+    for (uint32_t i = 0; i < lane->count; i++) {
         /* NOLINTNEXTLINE(*.DivideZero): a list without capacity has no callbacks */
-        larger[i] = channel->callbacks[(channel->callback_head + i) % channel->callback_capacity];
+        larger[i] = lane->queue[(lane->head + i) % lane->capacity];
     }
-    free(channel->callbacks);
-    channel->callbacks = larger;
-    channel->callback_capacity = capacity;
-    channel->callback_head = 0;
+    free(lane->queue);
+    lane->queue = larger;
+    lane->capacity = capacity;
+    lane->head = 0;
     return true;
 }
 
-int hws_channel_expect_callback(void) {
+static bool start(hws_callback_lane_t *lane) {
+    if (!lane->started) {
+        bool program = lane == &hws_channel.lanes[HWS_LANE_PROGRAM];
+        lane->started =
+            hws_thread_start(&lane->thread, lane_main, lane, program ? "hawser-callback" : "hawser-bytes") == 0;
+    }
+    return lane->started;
+}
+
+int hws_channel_expect_callback(hws_lane_t which) {
     hws_channel_t *channel = &hws_channel;
+    hws_callback_lane_t *lane = &channel->lanes[which];
     if (hws_channel_status() != 0) {
         return hws_channel_status();
     }
@@ -65,12 +80,8 @@ int hws_channel_expect_callback(void) {
         return 2; /* CUDA_ERROR_OUT_OF_MEMORY: no thread can be started */
     }
     pthread_mutex_lock(&channel->callback_lock);
-    bool ready = reserve(channel);
-    if (ready && !channel->callback_started) {
-        ready = hws_thread_start(&channel->callback_thread, callback_main, NULL, "hawser-callback") == 0;
-        channel->callback_started = ready;
-    }
-    channel->callback_expected += ready ? 1 : 0;
+    bool ready = reserve(lane) && start(lane);
+    lane->expected += ready ? 1 : 0;
     pthread_mutex_unlock(&channel->callback_lock);
     if (!ready) {
         return 2;
@@ -84,9 +95,9 @@ int hws_channel_expect_callback(void) {
     return 0;
 }
 
-static bool take_expected(hws_channel_t *channel) {
-    bool expected = channel->callback_expected > 0;
-    channel->callback_expected -= expected ? 1 : 0;
+static bool take_expected(hws_callback_lane_t *lane) {
+    bool expected = lane->expected > 0;
+    lane->expected -= expected ? 1 : 0;
     return expected;
 }
 
@@ -96,10 +107,10 @@ static void need_less(hws_channel_t *channel) {
     pthread_mutex_unlock(&channel->receive_lock);
 }
 
-void hws_channel_unexpect_callback(void) {
+void hws_channel_unexpect_callback(hws_lane_t which) {
     hws_channel_t *channel = &hws_channel;
     pthread_mutex_lock(&channel->callback_lock);
-    bool expected = take_expected(channel);
+    bool expected = take_expected(&channel->lanes[which]);
     pthread_mutex_unlock(&channel->callback_lock);
     if (expected) {
         need_less(channel);
@@ -108,13 +119,13 @@ void hws_channel_unexpect_callback(void) {
 
 int hws_callback_arrived(uint64_t id, int status) {
     hws_channel_t *channel = &hws_channel;
+    hws_callback_lane_t *lane = lane_of(id);
     pthread_mutex_lock(&channel->callback_lock);
-    bool expected = take_expected(channel);
+    bool expected = take_expected(lane);
     if (expected) {
-        uint32_t at = (channel->callback_head + channel->callback_count) % channel->callback_capacity;
-        channel->callbacks[at] = (hws_queued_callback_t) {id, status};
-        channel->callback_count++;
-        pthread_cond_signal(&channel->callback_wake);
+        lane->queue[(lane->head + lane->count) % lane->capacity] = (hws_queued_callback_t) {id, status};
+        lane->count++;
+        pthread_cond_signal(&lane->wake);
     }
     pthread_mutex_unlock(&channel->callback_lock);
     if (!expected) {

@@ -35,7 +35,8 @@
 typedef struct hws_tls {
     uint32_t thread;    /* from 1, assigned at the thread's first record */
     uint32_t context;   /* id of the current context, 0 for none */
-    bool in_callback;   /* set on the thread that runs host functions: CUDA forbids calls there */
+    bool in_callback;   /* set on the thread that runs the program's host functions: CUDA forbids calls there */
+    bool passing;       /* set while copies to the device are sent: cuda/progress.h */
     bool is_background; /* set on a thread of the library: no thread of the program waits for its calls */
     bool moves_pages;   /* set while a thread moves pages of managed memory: that is no work of the program */
     uint32_t sent;      /* records of this thread, modulo 2^32 */
@@ -44,12 +45,19 @@ typedef struct hws_tls {
 
 extern _Thread_local hws_tls_t hws_tls;
 
+/*
+ * Watches the streams of generated calls. Called after the call's record has been sent, which hws_tls.sequence numbers,
+ * and before the call returns. NULL: no watcher. Any thread.
+ */
+typedef void hws_stream_watcher_t(uint64_t stream);
+extern hws_stream_watcher_t *_Atomic hws_stream_watcher;
+
 /* Sequence of the last record that any thread has sent; 0 before the first. Any thread. */
 uint64_t hws_channel_last_sequence(void);
 
 /* Calls to the owner of the channel. They come from any thread, with no lock of the channel held. */
 typedef struct hws_channel_hooks {
-    void (*run_callback)(uint64_t callback_id, int status); /* on the callback thread */
+    void (*run_callback)(uint64_t callback_id, int status); /* on the thread of the callback's lane */
     void (*failed)(int status);                             /* once, after the line on stderr */
     void (*error)(int status);                              /* a reply that is not 0, before its caller sees it */
 } hws_channel_hooks_t;
@@ -132,9 +140,18 @@ int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const
 /* Waits until no asynchronous copy to [base, base + bytes) is outstanding. Called before such memory is freed. */
 void hws_channel_wait_for_target(const void *base, uint64_t bytes);
 
+/*
+ * Callbacks have two threads. A host function of the program may block, and CUDA forbids calls in it. The bytes of a
+ * copy must be read nevertheless, by calls of the library.
+ */
+typedef enum hws_lane { HWS_LANE_PROGRAM, HWS_LANE_COPIES, HWS_LANE_COUNT } hws_lane_t;
+
+/* Set in the id of a callback of HWS_LANE_COPIES, and only there. */
+#define HWS_CALLBACK_COPY_BIT 2ull
+
 /* Announces a CALLBACK for a call that is about to be sent. The caller withdraws it when sending fails. */
-int hws_channel_expect_callback(void);
-void hws_channel_unexpect_callback(void);
+int hws_channel_expect_callback(hws_lane_t lane);
+void hws_channel_unexpect_callback(hws_lane_t lane);
 
 /*
  * Gives the worker a blob (a device code image). The blob is announced by its SHA-256 and sent only if the worker does

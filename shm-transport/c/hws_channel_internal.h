@@ -64,6 +64,15 @@ typedef struct hws_queued_callback {
     int status;
 } hws_queued_callback_t;
 
+/* The callbacks of one kind, and the thread that runs them. Under callback_lock. */
+typedef struct hws_callback_lane {
+    pthread_cond_t wake;
+    hws_queued_callback_t *queue; /* ring: room for every expected callback */
+    uint32_t capacity, head, count, expected;
+    bool started;
+    pthread_t thread;
+} hws_callback_lane_t;
+
 typedef struct hws_channel {
     hws_carrier_t *carrier;
     hws_welcome_t welcome;
@@ -101,11 +110,7 @@ typedef struct hws_channel {
     size_t start, end;
 
     pthread_mutex_t callback_lock;
-    pthread_cond_t callback_wake;
-    hws_queued_callback_t *callbacks; /* ring: room for every expected callback */
-    uint32_t callback_capacity, callback_head, callback_count, callback_expected;
-    bool callback_started;
-    pthread_t callback_thread;
+    hws_callback_lane_t lanes[HWS_LANE_COUNT];
 
     _Atomic uint64_t next_blob;
     _Atomic uint64_t calls, round_trips, bytes_out, bytes_in;

@@ -73,7 +73,7 @@ extern _Atomic int hws_gate;
 /* Functions above common/ that a session calls. */
 typedef struct hws_session_hooks {
     CUresult (*load_devices)(uint32_t count);               /* once, during hws_session_start() */
-    void (*run_callback)(uint64_t callback_id, int status); /* on the channel's callback thread */
+    void (*run_callback)(uint64_t callback_id, int status); /* on the thread of its lane */
 } hws_session_hooks_t;
 
 /*

@@ -1,5 +1,5 @@
 /*
- * Host functions in streams. The guest keeps them by id and runs them on the channel's callback thread when a CALLBACK
+ * Host functions in streams. The guest keeps them by id and runs them on a thread of the channel when a CALLBACK
  * arrives.
  */
 #include "callback.h"
@@ -17,8 +17,9 @@
 typedef struct hws_hostcall {
     struct hws_hostcall *next;
     uint64_t id;
-    CUhostFn function;         /* of cuLaunchHostFunc, or */
-    CUstreamCallback callback; /* of cuStreamAddCallback */
+    CUhostFn function;           /* of cuLaunchHostFunc, or */
+    CUstreamCallback callback;   /* of cuStreamAddCallback, or */
+    hws_hostcall_copy_t *copies; /* of the library itself */
     CUstream stream;
     void *user_data;
 } hws_hostcall_t;
@@ -29,17 +30,21 @@ static hws_hostcall_t *buckets[BUCKETS];
 static uint64_t last_id;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static hws_hostcall_t **bucket_of(uint64_t id) {
+    return &buckets[(id >> 2) % BUCKETS];
+}
+
 static void keep(hws_hostcall_t *call) {
     pthread_mutex_lock(&lock);
-    call->id = last_id += 2; /* even: the ids of graphs' calls are odd */
-    call->next = buckets[call->id % BUCKETS];
-    buckets[call->id % BUCKETS] = call;
+    call->id = ++last_id << 2 | (call->copies != NULL ? HWS_CALLBACK_COPY_BIT : 0); /* even: not a graph's */
+    call->next = *bucket_of(call->id);
+    *bucket_of(call->id) = call;
     pthread_mutex_unlock(&lock);
 }
 
 static hws_hostcall_t *take(uint64_t id) {
     pthread_mutex_lock(&lock);
-    hws_hostcall_t **link = &buckets[id % BUCKETS];
+    hws_hostcall_t **link = bucket_of(id);
     while (*link != NULL && (*link)->id != id) {
         link = &(*link)->next;
     }
@@ -62,7 +67,9 @@ void hws_hostcall_run(uint64_t id, int status) {
         hws_log(HWS_WARN, "the worker called an unknown host function: %llu", (unsigned long long) id);
         return;
     }
-    if (call->callback != NULL) {
+    if (call->copies != NULL) {
+        call->copies(call->user_data, status);
+    } else if (call->callback != NULL) {
         call->callback(call->stream, (CUresult) status, call->user_data);
     } else if (status == 0) {
         call->function(call->user_data); /* CUDA does not run a host function after an error of its context */
@@ -76,7 +83,8 @@ static CUresult issue(const hws_hostcall_t *wanted) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *call = *wanted;
-    CUresult result = (CUresult) hws_channel_expect_callback();
+    hws_lane_t lane = call->copies != NULL ? HWS_LANE_COPIES : HWS_LANE_PROGRAM;
+    CUresult result = (CUresult) hws_channel_expect_callback(lane);
     if (result != CUDA_SUCCESS) {
         free(call);
         return result;
@@ -85,10 +93,15 @@ static CUresult issue(const hws_hostcall_t *wanted) {
     uint64_t id = call->id; /* the call may run and be freed before the next line returns */
     result = hws_call_hwsHostFunction(wanted->stream, id);
     if (result != CUDA_SUCCESS) {
-        hws_channel_unexpect_callback();
+        hws_channel_unexpect_callback(lane);
         free(take(id));
     }
     return result;
+}
+
+CUresult hws_hostcall_issue_copy(CUstream stream, hws_hostcall_copy_t *run, void *argument) {
+    const hws_hostcall_t call = {.copies = run, .stream = stream, .user_data = argument};
+    return issue(&call);
 }
 
 HWS_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {

@@ -136,6 +136,7 @@ static CUresult synchronize(void) {
     uint64_t mark = hws_mirror_mark();
     HWS_TRY(hws_call_cuCtxSynchronize());
     hws_quiet_note();
+    hws_progress_note_context();
     hws_mirror_waited(mark, !hws_context_has_several());
     return CUDA_SUCCESS;
 }

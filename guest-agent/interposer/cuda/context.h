@@ -3,12 +3,14 @@
 #define HWS_CONTEXT_H
 
 #include "hws_driver.h"
+#include "progress.h"
 
 typedef struct hws_context {
     CUdevice device;
     unsigned flags;
     bool primary;
     unsigned long long unique;
+    hws_context_progress_t progress;
 } hws_context_t;
 
 /* The data of a valid context; NULL for another handle. */

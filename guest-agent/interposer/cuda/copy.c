@@ -4,14 +4,17 @@
  * memory, long copies through chunks of the region. A copy to the host writes the memory itself; to pinned memory it
  * does so asynchronously.
  *
- * Known deviation: registered memory, and pinned memory outside a region, travels like pageable memory. Writes to it by
- * the program or a host function after an asynchronous copy to the device was issued are not copied.
+ * Registered memory, and pinned memory outside a region, is read in stream order as well. A copy from it travels like
+ * one from pageable memory when its stream has no work (progress.h); otherwise its bytes follow when the stream reaches
+ * it (deferred.h).
  */
 #include "copy.h"
 
 #include "capture.h"
 #include "context.h"
+#include "deferred.h"
 #include "mirror.h"
+#include "progress.h"
 #include "stream.h"
 
 #include "hws_cuda_calls.h"
@@ -65,8 +68,10 @@ CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes) {
 }
 
 CUresult hws_copy_wait(CUstream stream) {
-    uint64_t mark = hws_mirror_mark();
-    HWS_TRY(hws_call_cuStreamSynchronize(stream));
+    uint64_t began = hws_progress_begin_wait(stream), mark = hws_mirror_mark();
+    CUresult result = hws_call_cuStreamSynchronize(stream);
+    hws_progress_end_wait(stream, began, result == CUDA_SUCCESS);
+    HWS_TRY(result);
     hws_mirror_waited(mark, hws_stream_is_ordered(stream) && !hws_context_has_several());
     return CUDA_SUCCESS;
 }
@@ -82,6 +87,23 @@ CUresult hws_copy_end(CUdeviceptr dst, CUstream stream) {
 
 CUresult hws_copy_settle(CUresult result, CUdeviceptr dst, CUdeviceptr src, CUstream stream) {
     return result == CUDA_SUCCESS && (is_managed(dst) || is_managed(src)) ? hws_copy_wait(stream) : result;
+}
+
+CUresult hws_copy_to_device(const hws_bulk_copy_t *copy, CUdeviceptr dst, hws_host_t host, CUstream stream,
+                            hws_copy_now_t *now, bool wait) {
+    if (host == HWS_HOST_PINNED && !hws_progress_is_idle(stream)) {
+        CUresult result = wait ? CUDA_ERROR_NOT_READY : hws_deferred_issue(copy, stream);
+        if (result != CUDA_ERROR_NOT_READY) {
+            return result;
+        }
+        HWS_TRY(hws_copy_wait(stream));
+    }
+    hws_tls.passing = true;
+    CUresult result =
+        hws_copy_in_chunks(copy->width * copy->rows * copy->slices, true) ? (CUresult) hws_bulk_run(copy) : now(copy);
+    hws_tls.passing = false;
+    HWS_TRY(result);
+    return wait ? hws_copy_end(dst, stream) : CUDA_SUCCESS;
 }
 
 static CUresult wait_for_copy(CUstream stream, const hws_quiet_t *quiet) {
@@ -122,10 +144,8 @@ static int synchronise(const hws_bulk_copy_t *copy) {
     return hws_copy_wait(((const hws_linear_t *) copy->argument)->stream);
 }
 
-static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, uint64_t bytes, CUstream stream,
-                               bool wait) {
-    const hws_linear_t linear = {device, stream};
-    const hws_bulk_copy_t copy = {
+static hws_bulk_copy_t bulk_of(const hws_linear_t *linear, bool to_device, void *host, uint64_t bytes, bool wait) {
+    return (hws_bulk_copy_t) {
         .to_device = to_device,
         .eager = !wait,
         .host = host,
@@ -137,18 +157,25 @@ static CUresult copy_in_chunks(bool to_device, CUdeviceptr device, void *host, u
         .send = send_part,
         .copy_part = copy_part,
         .synchronise = synchronise,
-        .argument = &linear,
+        .argument = linear,
     };
-    return (CUresult) hws_bulk_run(&copy);
 }
 
-CUresult hws_copy_send(CUdeviceptr dst, const void *src, uint64_t bytes, CUstream stream, bool wait) {
-    return hws_copy_in_chunks(bytes, true) ? copy_in_chunks(true, dst, (void *) (uintptr_t) src, bytes, stream, wait)
-                                           : send_records(dst, src, bytes, stream);
+static CUresult send_now(const hws_bulk_copy_t *copy) {
+    const hws_linear_t *linear = copy->argument;
+    return send_records(linear->device, (const char *) copy->host, copy->width, linear->stream);
+}
+
+CUresult hws_copy_send(CUdeviceptr dst, const void *src, uint64_t bytes, CUstream stream) {
+    const hws_linear_t linear = {dst, stream};
+    const hws_bulk_copy_t copy = bulk_of(&linear, true, (void *) (uintptr_t) src, bytes, false);
+    return hws_copy_in_chunks(bytes, true) ? (CUresult) hws_bulk_run(&copy) : send_now(&copy);
 }
 
 CUresult hws_copy_fetch(void *dst, CUdeviceptr src, uint64_t bytes, CUstream stream) {
-    return hws_copy_in_chunks(bytes, false) ? copy_in_chunks(false, src, dst, bytes, stream, true)
+    const hws_linear_t linear = {src, stream};
+    const hws_bulk_copy_t copy = bulk_of(&linear, false, dst, bytes, true);
+    return hws_copy_in_chunks(bytes, false) ? (CUresult) hws_bulk_run(&copy)
                                             : receive_records(dst, src, bytes, stream, true);
 }
 
@@ -213,8 +240,9 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
         HWS_TRY(hws_call_hwsCopyHtoDShared(dst, offset, bytes, stream, 0));
         return wait ? wait_for_copy(stream, &quiet) : CUDA_SUCCESS;
     }
-    HWS_TRY(hws_copy_send(dst, src, bytes, stream, wait));
-    return wait ? hws_copy_end(dst, stream) : CUDA_SUCCESS;
+    const hws_linear_t linear = {dst, stream};
+    const hws_bulk_copy_t copy = bulk_of(&linear, true, (void *) (uintptr_t) src, bytes, wait);
+    return hws_copy_to_device(&copy, dst, host, stream, send_now, wait);
 }
 
 static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {
@@ -244,6 +272,7 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
     HWS_TRY(detached ? receive_records(dst, src, bytes, stream, false) : hws_copy_fetch(dst, src, bytes, stream));
     if (!detached) {
         hws_quiet_end(&quiet);
+        hws_progress_note_work(stream);
     }
     return CUDA_SUCCESS;
 }

@@ -5,6 +5,8 @@
 #include "hws_driver.h"
 #include "hws_interval.h"
 
+#include "shm/hws_bulk.h"
+
 /* Whether a unified address means device memory. An address of our host memory never counts as the device's. */
 bool hws_copy_is_device(CUdeviceptr address);
 
@@ -25,6 +27,16 @@ hws_host_t hws_copy_host(const void *host, uint64_t bytes, uint64_t *region_offs
 /* Whether a copy of pageable memory uses chunks: there is a region, and the copy is long enough. */
 bool hws_copy_in_chunks(uint64_t bytes, bool to_device);
 
+/* Sends the bytes of a copy to the device in records. Returns when they have been read. */
+typedef CUresult hws_copy_now_t(const hws_bulk_copy_t *copy);
+
+/*
+ * Copies memory that the worker cannot read to the device. Pageable bytes are read before the call returns; pinned
+ * bytes (`host`) when the stream reaches the copy. `now` serves copies that use no chunks.
+ */
+CUresult hws_copy_to_device(const hws_bulk_copy_t *copy, CUdeviceptr dst, hws_host_t host, CUstream stream,
+                            hws_copy_now_t *now, bool wait);
+
 /* CUDA_ERROR_INVALID_VALUE unless the bytes, at least 1, lie in one allocation of a device. */
 CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes);
 
@@ -36,7 +48,7 @@ CUresult hws_copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool wait);
  * have been read. Neither checks its arguments, nor waits for more than its stream.
  */
 CUresult hws_copy_fetch(void *dst, CUdeviceptr src, uint64_t bytes, CUstream stream);
-CUresult hws_copy_send(CUdeviceptr dst, const void *src, uint64_t bytes, CUstream stream, bool wait);
+CUresult hws_copy_send(CUdeviceptr dst, const void *src, uint64_t bytes, CUstream stream);
 
 /*
  * Ends a blocking copy or fill on the device with this result, at up to two places (0: none). The host sees managed

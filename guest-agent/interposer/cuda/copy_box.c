@@ -8,6 +8,7 @@
 
 #include "context.h"
 #include "hws_cuda_calls.h"
+#include "progress.h"
 #include "shm/hws_bulk.h"
 
 #include <stdlib.h>
@@ -254,6 +255,11 @@ static CUresult copy_pinned(const hws_box_t *box, CUstream stream, const HwsRegi
     return CUDA_SUCCESS;
 }
 
+static CUresult send_now(const hws_bulk_copy_t *copy) {
+    const hws_box_copy_t *argument = copy->argument;
+    return write_box(argument->box, argument->stream);
+}
+
 /* Copies between a device and the host. */
 static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait) {
     bool write = box->dst.device;
@@ -270,31 +276,32 @@ static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait)
         HWS_TRY(copy_pinned(box, stream, &place));
         return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
     }
-    bool detached = !write && !wait && kind == HWS_HOST_PINNED;
-    if (!detached && hws_copy_in_chunks(whole.width * whole.rows * whole.slices, write)) {
-        const hws_box_copy_t argument = {box, stream};
-        const hws_bulk_copy_t copy = {
-            .to_device = write,
-            .eager = !wait,
-            .host = (uint8_t *) first,
-            .width = whole.width,
-            .rows = whole.rows,
-            .slices = whole.slices,
-            .pitch = pitch,
-            .slice_pitch = slice_pitch,
-            .send = send_part,
-            .copy_part = copy_part,
-            .synchronise = synchronise,
-            .argument = &argument,
-        };
-        HWS_TRY(hws_bulk_run(&copy));
-        return write && wait ? hws_copy_end(box->dst.place.base, stream) : CUDA_SUCCESS;
+    const hws_box_copy_t argument = {box, stream};
+    const hws_bulk_copy_t copy = {
+        .to_device = write,
+        .eager = !wait,
+        .host = (uint8_t *) first,
+        .width = whole.width,
+        .rows = whole.rows,
+        .slices = whole.slices,
+        .pitch = pitch,
+        .slice_pitch = slice_pitch,
+        .send = send_part,
+        .copy_part = copy_part,
+        .synchronise = synchronise,
+        .argument = &argument,
+    };
+    if (write) {
+        return hws_copy_to_device(&copy, box->dst.place.base, kind, stream, send_now, wait);
     }
-    if (!write) {
-        return read_part(box, &whole, stream, !detached);
+    bool detached = !wait && kind == HWS_HOST_PINNED;
+    HWS_TRY(!detached && hws_copy_in_chunks(whole.width * whole.rows * whole.slices, false)
+                ? (CUresult) hws_bulk_run(&copy)
+                : read_part(box, &whole, stream, !detached));
+    if (!detached) {
+        hws_progress_note_work(stream);
     }
-    HWS_TRY(write_box(box, stream));
-    return wait ? hws_copy_end(box->dst.place.base, stream) : CUDA_SUCCESS;
+    return CUDA_SUCCESS;
 }
 
 static CUresult copy_on_device(const hws_box_t *box, CUstream stream) {

@@ -15,6 +15,7 @@
 typedef struct hws_event {
     _Atomic bool recorded, captured;
     bool is_shared;
+    hws_mark_t mark; /* of the last record by this process */
 } hws_event_t;
 
 static hws_event_t *event_get(CUevent event) {
@@ -115,7 +116,12 @@ HWS_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, uns
         return CUDA_ERROR_ILLEGAL_STATE; /* as CUDA: without a capture, "external" has no meaning */
     }
     hws_capture_forget_event(hEvent);
-    return hws_event_settle(hEvent, hws_call_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT));
+    CUresult result = hws_call_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+    hws_event_t *kept = event_get(hEvent);
+    if (result == CUDA_SUCCESS && kept != NULL) {
+        hws_progress_mark(&kept->mark, hStream);
+    }
+    return hws_event_settle(hEvent, result);
 }
 
 /* Refuses queries that are invalid for an event whose last record is in a graph. */
@@ -128,22 +134,30 @@ static CUresult ask(CUevent event, bool ends) {
     return CUDA_SUCCESS;
 }
 
+/* Queries or waits. After success the work before the event's record is done. */
+static CUresult wait_for(CUevent event, CUresult (*call)(CUevent)) {
+    const hws_event_t *kept = event_get(event);
+    const bool has_place = kept != NULL && !kept->is_shared;
+    const hws_place_t place = has_place ? hws_progress_place(&kept->mark) : (hws_place_t) {0};
+    uint64_t mark = hws_mirror_mark();
+    HWS_TRY(call(event));
+    if (has_place) {
+        hws_progress_note_place(&place);
+    }
+    hws_mirror_waited(mark, false);
+    return CUDA_SUCCESS;
+}
+
 HWS_EXPORT CUresult cuEventQuery(CUevent hEvent) {
     HWS_TRY(ask(hEvent, true));
     HWS_UNSAFE();
-    uint64_t mark = hws_mirror_mark();
-    HWS_TRY(hws_call_cuEventQuery(hEvent));
-    hws_mirror_waited(mark, false);
-    return CUDA_SUCCESS;
+    return wait_for(hEvent, hws_call_cuEventQuery);
 }
 
 HWS_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
     HWS_TRY(ask(hEvent, true));
     HWS_UNSAFE();
-    uint64_t mark = hws_mirror_mark();
-    HWS_TRY(hws_call_cuEventSynchronize(hEvent));
-    hws_mirror_waited(mark, false);
-    return CUDA_SUCCESS;
+    return wait_for(hEvent, hws_call_cuEventSynchronize);
 }
 
 HWS_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {

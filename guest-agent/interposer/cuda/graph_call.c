@@ -20,7 +20,7 @@ static uint64_t last_id;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static hws_graph_call_t **bucket_of(uint64_t id) {
-    return &buckets[(id >> 1) % BUCKETS];
+    return &buckets[(id >> 2) % BUCKETS];
 }
 
 static hws_graph_call_t *keep(const hws_graph_call_t *wanted) {
@@ -30,7 +30,7 @@ static hws_graph_call_t *keep(const hws_graph_call_t *wanted) {
     }
     *call = *wanted;
     pthread_mutex_lock(&lock);
-    call->id = ++last_id << 1 | HWS_GRAPH_CALL_BIT;
+    call->id = ++last_id << 2 | HWS_GRAPH_CALL_BIT | (call->function == NULL ? HWS_CALLBACK_COPY_BIT : 0);
     call->holders = 1;
     call->next = *bucket_of(call->id);
     *bucket_of(call->id) = call;
@@ -83,8 +83,12 @@ uint64_t hws_graph_call_id(const hws_graph_call_t *call) {
     return call == NULL ? 0 : call->id;
 }
 
+static hws_lane_t lane_of(const hws_graph_call_t *call) {
+    return call->function == NULL ? HWS_LANE_COPIES : HWS_LANE_PROGRAM;
+}
+
 CUresult hws_graph_call_expect(hws_graph_call_t *call) {
-    HWS_TRY(hws_channel_expect_callback());
+    HWS_TRY(hws_channel_expect_callback(lane_of(call)));
     pthread_mutex_lock(&lock);
     call->expected++;
     pthread_mutex_unlock(&lock);
@@ -92,7 +96,7 @@ CUresult hws_graph_call_expect(hws_graph_call_t *call) {
 }
 
 void hws_graph_call_unexpect(hws_graph_call_t *call) {
-    hws_channel_unexpect_callback();
+    hws_channel_unexpect_callback(lane_of(call));
     pthread_mutex_lock(&lock);
     call->expected--;
     settle(call);
@@ -107,7 +111,7 @@ void hws_graph_call_run(uint64_t id, int status) {
     }
     bool expected = call != NULL && call->expected != 0;
     pthread_mutex_unlock(&lock);
-    if (!expected) { /* an expected call stays: only this thread can end that */
+    if (!expected) { /* an expected call stays: only its lane's thread can end that */
         hws_log(HWS_WARN, "the worker called a graph's host node that expects no call: %llu", (unsigned long long) id);
         return;
     }

@@ -29,7 +29,7 @@ uint64_t hws_graph_call_id(const hws_graph_call_t *call);
 CUresult hws_graph_call_expect(hws_graph_call_t *call);
 void hws_graph_call_unexpect(hws_graph_call_t *call);
 
-/* Runs the call. Callback thread. Ignores an unknown id. */
+/* Runs the call. A callback's thread. Ignores an unknown id. */
 void hws_graph_call_run(uint64_t id, int status);
 
 #endif

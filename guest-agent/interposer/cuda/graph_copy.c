@@ -1,6 +1,6 @@
 /*
  * Copy nodes. The worker copies memory of devices and of the region. Other memory of the process is read and written
- * when the node is executed, as CUDA promises: a CALLBACK arrives, and the bytes travel on the callback thread.
+ * when the node is executed, as CUDA promises: a CALLBACK arrives, and the bytes travel on the thread of copies.
  */
 #include "array.h"
 #include "copy.h"
@@ -244,9 +244,7 @@ void hws_copy_run(const hws_node_copy_t *copy, uint64_t call_id) {
         copy_on_host(&copy->copy);
         return;
     }
-    hws_tls.in_callback = false; /* these calls are not the program's */
     CUresult result = move(&copy->copy, call_id);
-    hws_tls.in_callback = true;
     if (result != CUDA_SUCCESS) {
         hws_log(HWS_WARN, "a graph's copy has not moved its bytes: %d", result);
     }

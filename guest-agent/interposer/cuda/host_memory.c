@@ -5,6 +5,8 @@
  */
 #include "capture.h"
 #include "context.h"
+#include "deferred.h"
+#include "progress.h"
 
 #include "hws_interval.h"
 #include "pinned.h"
@@ -71,6 +73,7 @@ static CUresult allocate_private(size_t bytes, unsigned flags, void **pp) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     hws_unseen_add(range.base, bytes);
+    hws_progress_watch();
     *pp = base;
     return CUDA_SUCCESS;
 }
@@ -98,6 +101,12 @@ HWS_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) {
     return cuMemHostAlloc(pp, bytesize, CU_MEMHOSTALLOC_PORTABLE);
 }
 
+/* No copy uses the memory any more, also after an error of its stream. */
+static void end_copies(const void *p, uint64_t bytes) {
+    hws_channel_wait_for_target(p, bytes);
+    hws_deferred_forget(p, bytes);
+}
+
 HWS_EXPORT CUresult cuMemFreeHost(void *p) {
     HWS_ENTER_CONTEXT();
     HWS_UNSAFE();
@@ -117,7 +126,7 @@ HWS_EXPORT CUresult cuMemFreeHost(void *p) {
     hws_unseen_remove(range.base);
     CUresult result = hws_pinned_settle();
     /* An unfinished copy would write to memory that is no longer ours. */
-    hws_channel_wait_for_target(p, range.bytes);
+    end_copies(p, range.bytes);
     munmap(p, range.bytes);
     return result;
 }
@@ -141,6 +150,7 @@ HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int 
         .base = (uint64_t) (uintptr_t) p, .bytes = bytesize, .memory = HWS_MEMORY_REGISTERED, .flags = Flags};
     HWS_TRY(enter(&range));
     hws_unseen_add(range.base, bytesize);
+    hws_progress_watch();
     return CUDA_SUCCESS;
 }
 
@@ -155,7 +165,7 @@ HWS_EXPORT CUresult cuMemHostUnregister(void *p) {
     }
     hws_unseen_remove(range.base);
     CUresult result = hws_pinned_settle(); /* as CUDA does; programs rely on it */
-    hws_channel_wait_for_target(p, range.bytes);
+    end_copies(p, range.bytes);
     return result;
 }
 

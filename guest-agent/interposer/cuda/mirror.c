@@ -158,7 +158,7 @@ static CUresult send_bytes(const hws_mirror_t *mirror, uint64_t address, const v
     hws_lane_t *lane;
     HWS_TRY(lane_of(mirror, &lane));
     lane->is_used = true;
-    return hws_copy_send(address, from, bytes, lane->stream, false);
+    return hws_copy_send(address, from, bytes, lane->stream);
 }
 
 /* Waits until everything that was sent has arrived. */

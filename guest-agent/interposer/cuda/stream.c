@@ -21,6 +21,7 @@ typedef struct hws_stream {
     CUaccessPolicyWindow window;
     CUlaunchMemSyncDomain domain;
     CUlaunchMemSyncDomainMap domain_map;
+    hws_progress_t progress;
 } hws_stream_t;
 
 static hws_stream_t *stream_get(CUstream stream) {
@@ -69,6 +70,16 @@ bool hws_stream_is_blocking(CUstream stream) {
     return kept == NULL || kept->flags != CU_STREAM_NON_BLOCKING;
 }
 
+hws_progress_t *hws_stream_progress(CUstream stream) {
+    hws_stream_t *kept = stream_get(stream);
+    return kept == NULL ? NULL : &kept->progress;
+}
+
+CUcontext hws_stream_context(CUstream stream) {
+    const hws_stream_t *kept = stream_get(stream);
+    return kept == NULL ? NULL : kept->context;
+}
+
 HWS_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
     HWS_ENTER();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
@@ -102,8 +113,10 @@ HWS_EXPORT CUresult cuStreamQuery(CUstream hStream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_REFUSE_WAITING(hStream);
-    uint64_t mark = hws_mirror_mark();
-    HWS_TRY(hws_call_cuStreamQuery(hStream));
+    uint64_t began = hws_progress_begin_wait(hStream), mark = hws_mirror_mark();
+    CUresult result = hws_call_cuStreamQuery(hStream);
+    hws_progress_end_wait(hStream, began, result == CUDA_SUCCESS);
+    HWS_TRY(result);
     hws_mirror_waited(mark, false);
     return CUDA_SUCCESS;
 }

@@ -27,16 +27,11 @@
 /* Parts that one thread has under way. With 2 it waits for the device; with 8 the chunks leave the cache. */
 #define DEPTH 4
 
-typedef struct hws_plan {
-    uint64_t width, rows, slices;       /* of a whole part */
-    uint64_t per_row, per_slice, count; /* parts in a row, in a slice, and in the whole copy */
-} hws_plan_t;
-
 typedef struct hws_job {
     struct hws_job *next, *previous;
     const hws_bulk_copy_t *copy;
     const hws_shm_view_t *view;
-    hws_plan_t plan;
+    hws_bulk_plan_t plan;
     hws_tls_t tls;          /* the caller's: every record has its thread number and context */
     _Atomic uint64_t taken; /* parts that a thread has taken on */
     _Atomic uint64_t sent;  /* parts whose record, if it needs one, has been sent */
@@ -128,12 +123,8 @@ static uint64_t parts_of(uint64_t whole, uint64_t part) {
     return whole / part + (whole % part != 0);
 }
 
-/* Splits a copy into whole slices, else whole rows, else pieces of a row. */
-static hws_plan_t make_plan(const hws_bulk_copy_t *copy, uint64_t chunk_bytes) {
-    uint64_t wanted = copy->width * copy->rows * copy->slices / WANTED_PARTS;
-    wanted = wanted < SMALLEST_PART_BYTES ? SMALLEST_PART_BYTES : at_most(wanted, LARGEST_PART_BYTES);
-    uint64_t limit = at_most(wanted / 4096 * 4096, chunk_bytes);
-    hws_plan_t plan = {.width = at_most(copy->width, limit), .rows = 1, .slices = 1};
+hws_bulk_plan_t hws_bulk_plan(const hws_bulk_copy_t *copy, uint64_t limit) {
+    hws_bulk_plan_t plan = {.width = at_most(copy->width, limit), .rows = 1, .slices = 1};
     if (plan.width == copy->width) {
         plan.rows = at_most(copy->rows, limit / plan.width);
         if (plan.rows == copy->rows) {
@@ -147,21 +138,26 @@ static hws_plan_t make_plan(const hws_bulk_copy_t *copy, uint64_t chunk_bytes) {
     return plan;
 }
 
-static hws_bulk_part_t part_of(const hws_job_t *job, uint64_t index) {
-    const hws_plan_t *plan = &job->plan;
+/* Splits a copy so that both ends work at the same time. */
+static hws_bulk_plan_t make_plan(const hws_bulk_copy_t *copy, uint64_t chunk_bytes) {
+    uint64_t wanted = copy->width * copy->rows * copy->slices / WANTED_PARTS;
+    wanted = wanted < SMALLEST_PART_BYTES ? SMALLEST_PART_BYTES : at_most(wanted, LARGEST_PART_BYTES);
+    return hws_bulk_plan(copy, at_most(wanted / 4096 * 4096, chunk_bytes));
+}
+
+hws_bulk_part_t hws_bulk_part(const hws_bulk_plan_t *plan, const hws_bulk_copy_t *copy, uint64_t index) {
     hws_bulk_part_t part = {
         .x = index % plan->per_row * plan->width,
         .row = index % plan->per_slice / plan->per_row * plan->rows,
         .slice = index / plan->per_slice * plan->slices,
     };
-    part.width = at_most(plan->width, job->copy->width - part.x);
-    part.rows = at_most(plan->rows, job->copy->rows - part.row);
-    part.slices = at_most(plan->slices, job->copy->slices - part.slice);
+    part.width = at_most(plan->width, copy->width - part.x);
+    part.rows = at_most(plan->rows, copy->rows - part.row);
+    part.slices = at_most(plan->slices, copy->slices - part.slice);
     return part;
 }
 
-/* Copies between the program's memory and a chunk, in which rows and slices lie one after the other. */
-static void copy_rows(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint8_t *chunk) {
+void hws_bulk_move(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint8_t *buffer) {
     uint64_t width = part->width, rows = part->rows;
     if (width == copy->pitch || rows == 1) {
         width *= rows;
@@ -169,11 +165,11 @@ static void copy_rows(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, 
     }
     for (uint64_t z = 0; z < part->slices; z++) {
         uint8_t *host = copy->host + (part->slice + z) * copy->slice_pitch + part->row * copy->pitch + part->x;
-        for (uint64_t y = 0; y < rows; y++, host += copy->pitch, chunk += width) {
+        for (uint64_t y = 0; y < rows; y++, host += copy->pitch, buffer += width) {
             if (copy->to_device) {
-                memcpy(chunk, host, width);
+                memcpy(buffer, host, width);
             } else {
-                memcpy(host, chunk, width);
+                memcpy(host, buffer, width);
             }
         }
     }
@@ -196,7 +192,7 @@ static bool take_part(hws_job_t *job, hws_bulk_part_t *part_p) {
     if (index >= job->plan.count) {
         return false;
     }
-    *part_p = part_of(job, index);
+    *part_p = hws_bulk_part(&job->plan, job->copy, index);
     return true;
 }
 
@@ -209,7 +205,7 @@ static void copy_without_chunk(hws_job_t *job, const hws_bulk_part_t *part) {
 static void send_part(hws_job_t *job, hws_flight_t *flight, const hws_bulk_part_t *part, uint32_t chunk) {
     uint8_t *bytes = hws_shm_chunk(job->view, chunk);
     if (job->copy->to_device) {
-        copy_rows(job->copy, part, bytes);
+        hws_bulk_move(job->copy, part, bytes);
     }
     hws_shm_chunk_begin(chunk);
     int status = job->copy->send(job->copy, part, hws_shm_offset(job->view, bytes), chunk);
@@ -303,7 +299,7 @@ static bool work_to_host(hws_job_t *job, bool caller) {
         uint32_t chunk = take_off_oldest(&flight);
         int status = hws_shm_chunk_wait(chunk);
         if (status == 0) {
-            copy_rows(job->copy, &part, hws_shm_chunk(job->view, chunk));
+            hws_bulk_move(job->copy, &part, hws_shm_chunk(job->view, chunk));
         }
         fail(job, status);
         give_bit(&free_chunks, chunk);

@@ -50,6 +50,21 @@ typedef struct hws_bulk_copy {
     const void *argument; /* for these functions */
 } hws_bulk_copy_t;
 
+/* A copy's parts: whole slices, else whole rows of one slice, else pieces of one row. */
+typedef struct hws_bulk_plan {
+    uint64_t width, rows, slices;       /* of a whole part */
+    uint64_t per_row, per_slice, count; /* parts in a row, in a slice, and in the whole copy */
+} hws_bulk_plan_t;
+
+/* Splits a copy into parts of at most `limit` bytes, at least 1. */
+hws_bulk_plan_t hws_bulk_plan(const hws_bulk_copy_t *copy, uint64_t limit);
+
+/* Part number `index`, from 0. */
+hws_bulk_part_t hws_bulk_part(const hws_bulk_plan_t *plan, const hws_bulk_copy_t *copy, uint64_t index);
+
+/* Moves a part between the program's memory and a buffer, in which rows and slices lie one after the other. */
+void hws_bulk_move(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint8_t *buffer);
+
 /*
  * Copies. To the device it returns when all bytes have been read and all records sent. To the host it returns when all
  * bytes have arrived and the stream is finished. The session's carrier must be shm. Any thread.

@@ -158,7 +158,7 @@ static void shouldTellEveryWaitingThread(void) {
         HWS_CHECK(calls[i].status == HWS_LOST_STATUS);
     }
     hws_channel_wait_for_target(&value, sizeof value);
-    HWS_CHECK(hws_channel_expect_callback() == HWS_LOST_STATUS);
+    HWS_CHECK(hws_channel_expect_callback(HWS_LANE_PROGRAM) == HWS_LOST_STATUS);
     fake_close();
 }
 

@@ -259,7 +259,7 @@ static void shouldRunHostFunctionsAndSayWhenTheyAreDone(void) {
     fake_callback = add_callback;
     atomic_store(&callback_sum, 0);
     for (uint64_t id = 1; id <= 40; id++) {
-        HWS_CHECK(hws_channel_expect_callback() == 0);
+        HWS_CHECK(hws_channel_expect_callback(HWS_LANE_PROGRAM) == 0);
         HWS_CHECK(hws_send(FAKE_OPCODE, HWS_FLAG_CREDITED, &id, sizeof id, NULL, 0) == 0);
     }
     for (uint64_t id = 1; id <= 40; id++) {

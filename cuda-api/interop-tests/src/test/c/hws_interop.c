@@ -24,6 +24,7 @@ static uint8_t request_bytes[HWS_INTEROP_MOST];
 static hws_interop_out_t outputs;
 
 _Thread_local hws_tls_t hws_tls;
+hws_stream_watcher_t *_Atomic hws_stream_watcher;
 
 static void append(const void *bytes, uint64_t length) {
     if (length > HWS_INTEROP_MOST - captured.length) {

@@ -240,7 +240,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
         long spanBytes = RegionCopies.spanBytes(host, extent);
         if (check(call, call.lastObject(), box) && region.allows(call, host.offset(), spanBytes, chunk)) {
             region.settle(call, chunk, box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
-                CUmemorytype.CU_MEMORYTYPE_HOST, region.bytes(host.offset(), spanBytes).address(), host.pitch(),
+                CUmemorytype.CU_MEMORYTYPE_HOST, region.bytes(host.offset(), spanBytes, chunk).address(), host.pitch(),
                 host.slicePitch(), stream));
         }
     }

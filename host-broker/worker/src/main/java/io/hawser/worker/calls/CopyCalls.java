@@ -86,7 +86,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
         int chunk) {
         if (region.allows(call, regionOffset, byteCount, chunk)) {
             region.settle(call, chunk, byteCount == 0 ? 0
-                : backend.copyHtoD(dstDevice, region.bytes(regionOffset, byteCount), hStream));
+                : backend.copyHtoD(dstDevice, region.bytes(regionOffset, byteCount, chunk), hStream));
         }
     }
 
@@ -95,8 +95,13 @@ final class CopyCalls implements CopyManualCalls<Call> {
         int chunk) {
         if (region.allows(call, regionOffset, byteCount, chunk)) {
             region.settle(call, chunk, byteCount == 0 ? 0
-                : backend.copyDtoH(region.bytes(regionOffset, byteCount), srcDevice, hStream));
+                : backend.copyDtoH(region.bytes(regionOffset, byteCount, chunk), srcDevice, hStream));
         }
+    }
+
+    @Override
+    public void hwsCopyAreaWrite(Call call, long areaOffset, long byteCount, MemorySegment data) {
+        region.writeArea(call, areaOffset, data);
     }
 
     @Override
@@ -124,7 +129,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
-        MemorySegment memory = region.bytes(host.offset(), span);
+        MemorySegment memory = region.bytes(host.offset(), span, chunk);
         region.settle(call, chunk, toDevice ? boxes.write(box, memory, layout, stream)
             : boxes.read(box, memory, layout, stream));
     }

@@ -8,8 +8,10 @@ import io.hawser.cuda.generated.HwsExtent;
 import io.hawser.cuda.generated.HwsPosition;
 import io.hawser.cuda.generated.HwsRegionPlace;
 import io.hawser.shm.region.RegionGeometry;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
+import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
 import java.lang.System.Logger;
@@ -19,7 +21,8 @@ import java.util.BitSet;
 
 /**
  * Copies through the region of shared memory: their bounds, and the chunks that return to the guest. The backend
- * accesses the region directly; this class copies no bytes. Session thread.
+ * accesses the region directly. Copies from the copy area go the same way. The guest fills the area while a stream
+ * waits for a host function, so that its bytes are read in stream order. Session thread.
  */
 final class RegionCopies {
     private static final Logger LOG = System.getLogger(RegionCopies.class.getName());
@@ -38,6 +41,7 @@ final class RegionCopies {
     private final BitSet pinnedChunks = new BitSet(); // chunks that are pinned, or that cannot be
     private boolean isPinningRefused;
     private long settledSequence; // the last call that returns its chunk itself
+    private MemorySegment area; // the copy area; null until its first use
 
     /**
      * Makes the copies of a session.
@@ -69,6 +73,9 @@ final class RegionCopies {
      * @param chunk the call's chunk number.
      */
     boolean allows(Call call, long offset, long bytes, int chunk) {
+        if (chunk == RecordLayout.COPY_AREA_CHUNK) {
+            return allowsArea(call, offset, bytes);
+        }
         if (region == null) {
             call.fatal("a session must have a region to copy through it");
             return false;
@@ -84,9 +91,31 @@ final class RegionCopies {
         return true;
     }
 
-    /** Bytes of the region that {@link #allows} has accepted. */
-    MemorySegment bytes(long offset, long bytes) {
-        return region.memory().asSlice(offset, bytes);
+    private boolean allowsArea(Call call, long offset, long bytes) {
+        if (offset < 0 || bytes < 0 || offset > RecordLayout.COPY_AREA_BYTES
+            || bytes > RecordLayout.COPY_AREA_BYTES - offset) {
+            call.fatal("bytes of the copy area must lie in it: areaOffset=" + Long.toUnsignedString(offset) + " bytes="
+                + Long.toUnsignedString(bytes));
+            return false;
+        }
+        area = area == null ? session.graphCallbacks().allocateForSession(RecordLayout.COPY_AREA_BYTES) : area;
+        if (area == null) {
+            call.fail(CudaResult.OUT_OF_MEMORY);
+        }
+        return area != null;
+    }
+
+    /** Puts bytes into the copy area. */
+    void writeArea(Call call, long offset, MemorySegment data) {
+        if (allowsArea(call, offset, data.byteSize())) {
+            area.asSlice(offset, data.byteSize()).copyFrom(data);
+            call.finish(0);
+        }
+    }
+
+    /** Bytes that {@link #allows} has accepted. */
+    MemorySegment bytes(long offset, long bytes, int chunk) {
+        return (chunk == RecordLayout.COPY_AREA_CHUNK ? area : region.memory()).asSlice(offset, bytes);
     }
 
     /**
@@ -116,7 +145,10 @@ final class RegionCopies {
      * @param issued CUresult of issuing the copy.
      */
     void settle(Call call, int chunk, int issued) {
-        if (chunk != 0) {
+        if (chunk == RecordLayout.COPY_AREA_CHUNK) {
+            session.graphCallbacks().launchBegins();
+            session.work().whenReached(call.lastStream(), status -> session.graphCallbacks().launchEnds());
+        } else if (chunk != 0) {
             StreamState stream = call.lastStream();
             settledSequence = call.sequence();
             // Runs on the backend's thread, so that the guest can refill the chunk while other chunks are copied.

@@ -126,9 +126,19 @@ public final class GraphCallbacks {
         if (!kept.isEmpty()) {
             return kept.pop();
         }
-        MemorySegment memory = stagingBytes + length > MAX_STAGING_BYTES ? null : allocate.apply(length);
+        return stagingBytes + length > MAX_STAGING_BYTES ? null : allocateForSession(length);
+    }
+
+    /**
+     * Allocates staging memory that the session keeps. Work that uses it counts as launches that call the guest.
+     *
+     * @param bytes length, counted in {@link #MAX_STAGING_BYTES}.
+     * @return null when the backend has none left.
+     */
+    public MemorySegment allocateForSession(long bytes) {
+        MemorySegment memory = allocate.apply(bytes);
         if (memory != null) {
-            stagingBytes += length;
+            stagingBytes += bytes;
             allocated.add(memory);
         }
         return memory;
@@ -180,12 +190,12 @@ public final class GraphCallbacks {
     }
 
     /** Counts the start of a launch that calls the guest. */
-    void launchBegins() {
+    public void launchBegins() {
         running++;
     }
 
     /** Counts the end of such a launch. */
-    void launchEnds() {
+    public void launchEnds() {
         running--;
         freeIfUnused();
     }

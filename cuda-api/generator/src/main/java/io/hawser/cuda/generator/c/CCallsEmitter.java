@@ -132,13 +132,23 @@ final class CCallsEmitter {
         String credited = function.credited() ? "HWS_FLAG_CREDITED" : "0";
         String opcode = CNames.opcode(function);
         if (function.reply() == Reply.DATA) {
-            out.line("return hws_%s_result(hws_read(%s, %s, hws_target, hws_wait));", library.name(), opcode, payload);
+            sent(out, function, "hws_read(%s, %s, hws_target, hws_wait)".formatted(opcode, payload));
         } else if (function.reply() == Reply.ASYNC) {
-            out.line("return hws_%s_result(hws_send(%s, %s, %s, %s));", library.name(), opcode, credited, payload,
-                tail);
+            sent(out, function, "hws_send(%s, %s, %s, %s)".formatted(opcode, credited, payload, tail));
         } else {
             new CReplyEmitter(library, out).call(function, opcode, function.credited()
                 ? "HWS_FLAG_REPLY | HWS_FLAG_CREDITED" : "HWS_FLAG_REPLY", payload, tail);
         }
+    }
+    private void sent(Code out, ApiFunction function, String call) {
+        out.line("int hws_status = %s;", call);
+        watch(out, function);
+        out.line("return hws_%s_result(hws_status);", library.name());
+    }
+
+    /** Reports the call's stream, if it has one. */
+    static void watch(Code out, ApiFunction function) {
+        function.params().stream().filter(p -> p.shape() == Shape.HANDLE && p.kind().name().equals("STREAM"))
+            .forEach(p -> out.line("hws_watch_stream((uintptr_t) %s);", p.name()));
     }
 }

@@ -38,6 +38,7 @@ final class CReplyEmitter {
         out.line("uint32_t hws_reply_bytes = 0;");
         out.line("int hws_status = hws_call(%s, %s, %s, %s, %s, &hws_reply_bytes);", opcode, flags, payload, bulk,
             reply);
+        CCallsEmitter.watch(out, function);
         out.open("if (hws_status != 0)").line("return hws_%s_result(hws_status);", library.name()).close();
         check(function, fixed, buffers);
         for (Slot slot : function.answer().slots()) {
