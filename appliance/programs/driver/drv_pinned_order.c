@@ -1,7 +1,6 @@
 /*
  * When CUDA reads and writes pinned memory. A copy from it reads in stream order, even a small copy, so that an earlier
- * host function may still fill the memory. A copy to it has written before any later work. Where devices cannot access
- * host memory (Hawser over TCP), the first rule is not promised and not tested.
+ * host function may still fill the memory. A copy to it has written before any later work.
  */
 #include "check_driver.h"
 
@@ -83,14 +82,10 @@ static void written_before_what_follows(CUstream stream) {
 static void over_when_it_returns(CUstream stream) {
     fill(pinned, 5);
     CU_OK(cuMemcpyHtoD(device, pinned, size));
-    if (check_can_map()) {
-        CU_OK(cuMemcpyDtoHAsync(other, device, size, stream));
-    }
+    CU_OK(cuMemcpyDtoHAsync(other, device, size, stream));
     memset(pinned, 0, size);
-    if (check_can_map()) {
-        CU_OK(cuStreamSynchronize(stream));
-        check_bytes("seen by another stream", other, 5);
-    }
+    CU_OK(cuStreamSynchronize(stream));
+    check_bytes("seen by another stream", other, 5);
     CU_OK(cuMemcpyDtoH(other, device, size));
     check_bytes("the source may be used again", other, 5);
     CU_OK(cuMemcpyDtoH(plain, device, size));
@@ -175,9 +170,7 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size = sizes[i];
-        if (check_can_map()) {
-            read_in_stream_order(stream);
-        }
+        read_in_stream_order(stream);
         written_before_what_follows(stream);
         over_when_it_returns(stream);
         freed_with_copies_under_way(stream);
@@ -195,6 +188,5 @@ int main(int argc, char **argv) {
     CU_OK(cuMemFreeHost(pinned));
     CU_OK(cuMemFreeHost(other));
     free(plain);
-    check_here("%s", check_can_map() ? "read in stream order" : "without the promise of shared memory");
     return check_pass("%zu sizes", sizeof sizes / sizeof *sizes);
 }

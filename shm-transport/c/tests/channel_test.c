@@ -258,20 +258,51 @@ static void shouldRunHostFunctionsAndSayWhenTheyAreDone(void) {
     fake_open();
     fake_callback = add_callback;
     atomic_store(&callback_sum, 0);
-    for (uint64_t id = 1; id <= 40; id++) {
+    for (uint64_t id = 4; id <= 160; id += 4) {
         HWS_CHECK(hws_channel_expect_callback(HWS_LANE_PROGRAM) == 0);
         HWS_CHECK(hws_send(FAKE_OPCODE, HWS_FLAG_CREDITED, &id, sizeof id, NULL, 0) == 0);
     }
-    for (uint64_t id = 1; id <= 40; id++) {
+    for (uint64_t id = 4; id <= 160; id += 4) {
         fake_take(scratch, sizeof scratch);
     }
-    for (uint64_t id = 1; id <= 40; id++) {
+    for (uint64_t id = 4; id <= 160; id += 4) {
         uint64_t payload[2] = {id, 2}, done;
         fake_put(HWS_CONTROL_CALLBACK, 0, 0, payload, sizeof payload);
         hws_record_header_t header = fake_take((uint8_t *) &done, sizeof done);
         HWS_CHECK(header.opcode == HWS_CONTROL_CALLBACK_DONE && done == id);
     }
-    HWS_CHECK(atomic_load(&callback_sum) == 40 * 41 / 2 * 1000 + 40 * 2);
+    HWS_CHECK(atomic_load(&callback_sum) == 4 * 40 * 41 / 2 * 1000 + 40 * 2);
+    fake_close();
+}
+
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void wait_or_copy(uint64_t id, int status) {
+    (void) status;
+    if ((id & HWS_CALLBACK_COPY_BIT) == 0) {
+        pthread_mutex_lock(&gate_lock);
+        pthread_mutex_unlock(&gate_lock);
+    } else {
+        HWS_CHECK(hws_send(FAKE_OPCODE, 0, &id, sizeof id, NULL, 0) == 0); /* calls are legal here */
+    }
+}
+
+static void shouldCopyWhileAHostFunctionBlocks(void) {
+    fake_open();
+    fake_callback = wait_or_copy;
+    HWS_CHECK(hws_channel_expect_callback(HWS_LANE_PROGRAM) == 0);
+    HWS_CHECK(hws_channel_expect_callback(HWS_LANE_COPIES) == 0);
+    pthread_mutex_lock(&gate_lock);
+    uint64_t blocking[2] = {4, 0}, copy[2] = {8 | HWS_CALLBACK_COPY_BIT, 0}, done;
+    fake_put(HWS_CONTROL_CALLBACK, 0, 0, blocking, sizeof blocking);
+    fake_put(HWS_CONTROL_CALLBACK, 0, 0, copy, sizeof copy);
+    hws_record_header_t header = fake_take((uint8_t *) &done, sizeof done);
+    HWS_CHECK(header.opcode == FAKE_OPCODE && done == copy[0]);
+    header = fake_take((uint8_t *) &done, sizeof done);
+    HWS_CHECK(header.opcode == HWS_CONTROL_CALLBACK_DONE && done == copy[0]);
+    pthread_mutex_unlock(&gate_lock);
+    header = fake_take((uint8_t *) &done, sizeof done);
+    HWS_CHECK(header.opcode == HWS_CONTROL_CALLBACK_DONE && done == blocking[0]);
     fake_close();
 }
 
@@ -334,6 +365,7 @@ static void run(void) {
     HWS_RUN(shouldFinishAnAsynchronousCopyWhileNobodyWaits);
     HWS_RUN(shouldWaitForCreditWithoutHoldingUpOthers);
     HWS_RUN(shouldRunHostFunctionsAndSayWhenTheyAreDone);
+    HWS_RUN(shouldCopyWhileAHostFunctionBlocks);
     HWS_RUN(shouldSendABlobOnlyWhereItIsNotKnown);
     HWS_RUN(shouldRefuseRecordsThatTheWorkerWouldRefuse);
 }
