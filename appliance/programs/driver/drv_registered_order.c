@@ -89,10 +89,19 @@ static void written_by_a_copy(CUstream stream, CUdeviceptr other) {
 
 /* Rows with a pitch, in several slices. */
 static void boxes(CUstream stream) {
-    CUDA_MEMCPY3D copy = {
-        .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = memory, .srcPitch = 1000, .srcHeight = 50, .srcXInBytes = 7,
-        .srcY = 3, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = device, .dstPitch = 900, .dstHeight = 40,
-        .WidthInBytes = 900, .Height = 40, .Depth = 90};
+    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                          .srcHost = memory,
+                          .srcPitch = 1000,
+                          .srcHeight = 50,
+                          .srcXInBytes = 7,
+                          .srcY = 3,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = device,
+                          .dstPitch = 900,
+                          .dstHeight = 40,
+                          .WidthInBytes = 900,
+                          .Height = 40,
+                          .Depth = 90};
     set_gate(false);
     memset(memory, 0, BYTES);
     CU_OK(cuLaunchHostFunc(stream, wait_at_gate, NULL));

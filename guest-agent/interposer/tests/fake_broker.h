@@ -42,6 +42,18 @@ static _Atomic unsigned broker_graph_count;
 static _Atomic bool broker_updates; /* whether updates of executable graphs succeed */
 static _Atomic uint64_t broker_graph_call, broker_graph_memory = 0x7000000000;
 
+/* What its one stream still has to do: host functions, and copies from the copy area. */
+typedef struct broker_work {
+    uint64_t callback; /* 0: a copy */
+    bool sent;
+    uint64_t device, offset, bytes;
+} broker_work_t;
+static broker_work_t broker_stream[256];
+static unsigned broker_first, broker_last;
+static _Atomic bool broker_holds;                            /* the stream stands still */
+static _Atomic uint64_t broker_host_functions, broker_ended; /* issued; acknowledged */
+static uint8_t broker_area[HWS_COPY_AREA_BYTES];
+
 static bool broker_read(void *target, size_t bytes) {
     for (uint8_t *p = target; bytes > 0;) {
         ssize_t n = read(broker_fd, p, bytes);
@@ -300,6 +312,28 @@ static bool broker_graph(const hws_record_header_t *request, const uint8_t *payl
     }
 }
 
+static void broker_add(broker_work_t work) {
+    HWS_CHECK(broker_last - broker_first < 256);
+    broker_stream[broker_last++ % 256] = work;
+}
+
+/* Executes the stream's work up to a host function that has not ended. */
+static void broker_run(void) {
+    while (broker_first != broker_last && !atomic_load(&broker_holds)) {
+        broker_work_t *work = &broker_stream[broker_first % 256];
+        if (work->callback != 0) {
+            uint64_t words[2] = {work->callback, 0};
+            if (!work->sent) {
+                work->sent = true;
+                broker_put(HWS_CONTROL_CALLBACK, 0, 0, words, sizeof words);
+            }
+            return;
+        }
+        memcpy((void *) work->device, broker_area + work->offset, work->bytes);
+        broker_first++;
+    }
+}
+
 static void broker_serve(const hws_record_header_t *request, const uint8_t *payload) {
     static uint64_t released;
     uint64_t words[2] = {0};
@@ -364,12 +398,27 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
             }
             break;
         case HWS_OPCODE_hwsHostFunction:
-            words[0] = broker_u64(payload, 8);
-            broker_put(HWS_CONTROL_CALLBACK, 0, 0, words, 16);
+            atomic_fetch_add(&broker_host_functions, 1);
+            broker_add((broker_work_t) {.callback = broker_u64(payload, 8)});
+            break;
+        case HWS_CONTROL_CALLBACK_DONE:
+            atomic_fetch_add(&broker_ended, 1);
+            if (broker_first != broker_last && broker_stream[broker_first % 256].callback == broker_u64(payload, 0)) {
+                broker_first++;
+            }
+            break;
+        case HWS_OPCODE_hwsCopyHtoDShared:
+            HWS_CHECK((uint32_t) broker_u64(payload, 32) == HWS_COPY_AREA_CHUNK);
+            broker_add((broker_work_t) {
+                .device = broker_u64(payload, 0), .offset = broker_u64(payload, 8), .bytes = broker_u64(payload, 16)});
+            break;
+        case HWS_OPCODE_hwsCopyAreaWrite:
+            memcpy(broker_area + broker_u64(payload, 0), payload + 24, broker_u64(payload, 8));
             break;
         default:
             break;
     }
+    broker_run();
     if (request->flags & HWS_FLAG_CREDITED) {
         released += (uint64_t) request->length_bytes;
         broker_put(HWS_CONTROL_CREDIT, 0, 0, &released, sizeof released);

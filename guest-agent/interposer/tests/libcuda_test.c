@@ -441,6 +441,97 @@ static void shouldRunHostFunctionsWhileNobodyWaits(void) {
     }
 }
 
+static void do_nothing(void *unused) {
+    (void) unused;
+}
+
+typedef enum copy_time { NOW, LATER } copy_time_t;
+
+/* Whether a copy from pinned memory travels at once, or when its stream reaches it. */
+static copy_time_t time_of_copy(CUdeviceptr memory, const uint8_t *pinned, CUstream stream) {
+    uint64_t before = atomic_load(&broker_host_functions);
+    HWS_CHECK(cuMemcpyHtoDAsync_v2(memory, pinned, 8, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_SUCCESS); /* the broker has all records before it */
+    return atomic_load(&broker_host_functions) == before ? NOW : LATER;
+}
+
+static void shouldSendPinnedMemoryAtOnceWhereTheStreamHasNoWork(void) {
+    start();
+    uint8_t *pinned;
+    CUdeviceptr memory;
+    CUstream stream, other;
+    CUevent event;
+    HWS_CHECK(cuMemAlloc_v2(&memory, 8) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamCreateWithPriority(&other, CU_STREAM_DEFAULT, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemAllocHost_v2((void **) &pinned, 8) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == LATER); /* nothing is known of the time before */
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == NOW);
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == NOW); /* such copies are no work */
+    HWS_CHECK(time_of_copy(memory, pinned, NULL) == NOW && time_of_copy(memory, pinned, other) == NOW);
+    HWS_CHECK(cuMemsetD8Async(memory, 0, 8, other) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == NOW);
+    HWS_CHECK(time_of_copy(memory, pinned, NULL) == LATER); /* the default stream waits for the other one */
+    HWS_CHECK(cuStreamSynchronize(NULL) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, NULL) == NOW && time_of_copy(memory, pinned, other) == NOW);
+    HWS_CHECK(cuMemsetD8Async(memory, 0, 8, other) == CUDA_SUCCESS && cuStreamSynchronize(NULL) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, other) == LATER); /* the default stream has no work behind it */
+    HWS_CHECK(cuStreamSynchronize(other) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, other) == NOW);
+    HWS_CHECK(cuMemsetD8Async(memory, 0, 8, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, other) == LATER && time_of_copy(memory, pinned, stream) == NOW);
+    HWS_CHECK(cuMemsetD8Async(memory, 0, 8, stream) == CUDA_SUCCESS && cuEventRecord(event, stream) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == LATER);
+    HWS_CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == LATER); /* the copy came after the event */
+    HWS_CHECK(cuEventRecord(event, stream) == CUDA_SUCCESS && cuEventQuery(event) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == NOW);
+    HWS_CHECK(cuStreamWaitEvent(stream, event, 0) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == LATER);
+    HWS_CHECK(cuMemFreeHost(pinned) == CUDA_SUCCESS);
+}
+
+static void shouldReadPinnedMemoryWhenTheStreamReachesTheCopy(void) {
+    start();
+    enum { BYTES = (9 << 20) + 5 };
+    uint8_t *memory = calloc(1, BYTES);
+    CUdeviceptr device;
+    HWS_CHECK(cuMemAlloc_v2(&device, BYTES) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemHostRegister_v2(memory, BYTES, 0) == CUDA_SUCCESS);
+    atomic_store(&broker_holds, true);
+    HWS_CHECK(cuLaunchHostFunc(NULL, do_nothing, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemcpyHtoDAsync_v2(device, memory, BYTES, NULL) == CUDA_SUCCESS);
+    memset(memory, 0x5A, BYTES);
+    atomic_store(&broker_holds, false);
+    const volatile uint8_t *last = (const uint8_t *) (uintptr_t) device + BYTES - 1;
+    while (*last == 0) {
+        HWS_CHECK(cuStreamQuery(NULL) == CUDA_SUCCESS); /* ctest's time limit ends a wait for bytes that never come */
+    }
+    HWS_CHECK(memcmp((const void *) (uintptr_t) device, memory, BYTES) == 0);
+    HWS_CHECK(cuMemHostUnregister(memory) == CUDA_SUCCESS);
+    free(memory);
+}
+
+static void shouldNotReadMemoryThatIsNoLongerRegistered(void) {
+    start();
+    enum { BYTES = 4096 };
+    uint8_t *memory = malloc(BYTES);
+    CUdeviceptr device;
+    memset(memory, 1, BYTES);
+    HWS_CHECK(cuMemAlloc_v2(&device, BYTES) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemHostRegister_v2(memory, BYTES, 0) == CUDA_SUCCESS);
+    atomic_store(&broker_holds, true);
+    HWS_CHECK(cuMemcpyHtoDAsync_v2(device, memory, BYTES, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemHostUnregister(memory) == CUDA_SUCCESS);
+    free(memory); /* the address sanitizer finds a read from here on */
+    atomic_store(&broker_holds, false);
+    while (atomic_load(&broker_ended) == 0) {
+        HWS_CHECK(cuStreamQuery(NULL) == CUDA_SUCCESS); /* ctest's time limit ends a wait for nothing */
+    }
+}
+
 static void shouldFailAtOnceAfterAKernelHasFailed(void) {
     CUcontext context = start(), current;
     CUdeviceptr memory;
@@ -557,6 +648,9 @@ int main(void) {
     RUN(shouldNotAskOnceForWorkThatACopyHasWaitedFor, 0);
     RUN(shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem, 0);
     RUN(shouldRunHostFunctionsWhileNobodyWaits, 0);
+    RUN(shouldSendPinnedMemoryAtOnceWhereTheStreamHasNoWork, 0);
+    RUN(shouldReadPinnedMemoryWhenTheStreamReachesTheCopy, 0);
+    RUN(shouldNotReadMemoryThatIsNoLongerRegistered, 0);
     RUN(shouldFailAtOnceAfterAKernelHasFailed, 0);
     RUN(shouldAnswerALostDeviceWhenTheBrokerIsGone, 1);
     RUN(shouldNotBeInitialisedInAForkedChild, 0);
