@@ -131,7 +131,7 @@ static void run(void *argument, int status) {
     bool reading = deferred->reading;
     pthread_mutex_unlock(&lock);
     CUresult result = reading ? send_part(deferred, index) : CUDA_SUCCESS;
-    if (result != CUDA_SUCCESS) {
+    if (result != CUDA_SUCCESS && hws_channel_status() == 0) {
         hws_log(HWS_WARN, "a copy from pinned memory has not sent its bytes: %d", result);
     }
     pthread_mutex_lock(&lock);

@@ -138,7 +138,7 @@ static CUresult ask(CUevent event, bool ends) {
 static CUresult wait_for(CUevent event, CUresult (*call)(CUevent)) {
     const hws_event_t *kept = event_get(event);
     const bool has_place = kept != NULL && !kept->is_shared;
-    const hws_place_t place = has_place ? hws_progress_place(&kept->mark) : (hws_place_t) {0};
+    const hws_mark_place_t place = has_place ? hws_progress_place(&kept->mark) : (hws_mark_place_t) {0};
     uint64_t mark = hws_mirror_mark();
     HWS_TRY(call(event));
     if (has_place) {

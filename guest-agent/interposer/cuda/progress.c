@@ -128,13 +128,13 @@ static uint64_t read_mark(const hws_mark_t *mark, CUstream *stream_p, CUcontext 
     return atomic_load(&mark->sequence) == sequence ? sequence : 0;
 }
 
-hws_place_t hws_progress_place(const hws_mark_t *mark) {
-    hws_place_t place;
+hws_mark_place_t hws_progress_place(const hws_mark_t *mark) {
+    hws_mark_place_t place;
     place.sequence = read_mark(mark, &place.stream, &place.context);
     return place;
 }
 
-void hws_progress_note_place(const hws_place_t *place) {
+void hws_progress_note_place(const hws_mark_place_t *place) {
     /* Another thread may have set a mark in its own default stream. */
     if (place->sequence != 0 && place->stream != CU_STREAM_PER_THREAD) {
         reached(place->stream, place->context, place->sequence);

@@ -40,16 +40,16 @@ bool hws_progress_is_idle(CUstream stream);
 void hws_progress_mark(hws_mark_t *mark, CUstream stream);
 
 /* What a mark says now; sequence 0: nothing. */
-typedef struct hws_place {
+typedef struct hws_mark_place {
     uint64_t sequence;
     CUstream stream;
     CUcontext context;
-} hws_place_t;
+} hws_mark_place_t;
 
-hws_place_t hws_progress_place(const hws_mark_t *mark);
+hws_mark_place_t hws_progress_place(const hws_mark_t *mark);
 
 /* Notes that the work up to a place is done. */
-void hws_progress_note_place(const hws_place_t *place);
+void hws_progress_note_place(const hws_mark_place_t *place);
 
 /* Whether the work up to a mark is known to be done. */
 bool hws_progress_has_reached(const hws_mark_t *mark);
