@@ -36,7 +36,7 @@ typedef struct hws_tls {
     uint32_t thread;    /* from 1, assigned at the thread's first record */
     uint32_t context;   /* id of the current context, 0 for none */
     bool in_callback;   /* set on the thread that runs the program's host functions: CUDA forbids calls there */
-    bool passing;       /* set while copies to the device are sent: cuda/progress.h */
+    bool passing;       /* set while work is sent that changes no host memory: cuda/progress.h */
     bool is_background; /* set on a thread of the library: no thread of the program waits for its calls */
     bool moves_pages;   /* set while a thread moves pages of managed memory: that is no work of the program */
     uint32_t sent;      /* records of this thread, modulo 2^32 */

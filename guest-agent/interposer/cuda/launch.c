@@ -7,6 +7,7 @@
 #include "unseen.h"
 
 #include "hws_cuda_calls.h"
+#include "shm/hws_shm.h"
 
 #include <string.h>
 
@@ -104,8 +105,13 @@ static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_par
     memset(packed, 0, sizeof packed);
     HWS_TRY(hws_launch_pack(function, kernel_params, extra, packed));
     hws_unseen_look(function, packed);
-    return hws_call_hwsLaunch(f, shape->stream, &shape->dims, shape->flags, function->params_bytes, packed,
-                              shape->attribute_count * (uint32_t) sizeof(CUlaunchAttribute), shape->attributes);
+    /* A kernel waits for the host, or writes its memory, only through memory that both use. */
+    hws_tls.passing = hws_shm_current() == NULL && !hws_channel_watches_work();
+    CUresult result =
+        hws_call_hwsLaunch(f, shape->stream, &shape->dims, shape->flags, function->params_bytes, packed,
+                           shape->attribute_count * (uint32_t) sizeof(CUlaunchAttribute), shape->attributes);
+    hws_tls.passing = false;
+    return result;
 }
 
 HWS_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,

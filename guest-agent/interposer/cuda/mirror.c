@@ -55,12 +55,12 @@ typedef struct hws_window {
 } hws_window_t;
 
 /* The stream in which pages of a context travel. */
-typedef struct hws_lane {
-    struct hws_lane *next;
+typedef struct hws_page_lane {
+    struct hws_page_lane *next;
     uint32_t context;
     CUstream stream;
     bool is_used; /* something was sent since the last wait */
-} hws_lane_t;
+} hws_page_lane_t;
 
 static const hws_trap_t *trap; /* NULL: none works */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -68,7 +68,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything below */
 static hws_mirror_t **mirrors;                           /* sorted by base */
 static size_t mirror_count, mirror_capacity;
-static hws_lane_t *lanes;
+static hws_page_lane_t *lanes;
 static hws_window_t windows[SHORT_WINDOWS];
 static size_t oldest_window;
 static hws_pass_t *ahead; /* gets pages before it needs them; NULL: none */
@@ -120,14 +120,14 @@ static uint64_t address_of(const hws_mirror_t *mirror, size_t page) {
 /* Transfers ---------------------------------------------------------------------------------------------------- */
 
 /* The lane of a mirror's context, which becomes current. */
-static CUresult lane_of(const hws_mirror_t *mirror, hws_lane_t **lane_p) {
+static CUresult lane_of(const hws_mirror_t *mirror, hws_page_lane_t **lane_p) {
     hws_tls.context = mirror->context;
     for (*lane_p = lanes; *lane_p != NULL; *lane_p = (*lane_p)->next) {
         if ((*lane_p)->context == mirror->context) {
             return CUDA_SUCCESS;
         }
     }
-    hws_lane_t *lane = calloc(1, sizeof *lane);
+    hws_page_lane_t *lane = calloc(1, sizeof *lane);
     uint64_t handle = lane == NULL ? 0 : hws_handle_new(HWS_KIND_STREAM);
     CUresult result = handle == 0
         ? CUDA_ERROR_OUT_OF_MEMORY
@@ -139,13 +139,13 @@ static CUresult lane_of(const hws_mirror_t *mirror, hws_lane_t **lane_p) {
         free(lane);
         return result;
     }
-    *lane = (hws_lane_t) {.next = lanes, .context = mirror->context, .stream = (CUstream) (uintptr_t) handle};
+    *lane = (hws_page_lane_t) {.next = lanes, .context = mirror->context, .stream = (CUstream) (uintptr_t) handle};
     *lane_p = lanes = lane;
     return CUDA_SUCCESS;
 }
 
 static CUresult fetch(const hws_mirror_t *mirror, size_t page, size_t pages, void *to) {
-    hws_lane_t *lane;
+    hws_page_lane_t *lane;
     HWS_TRY(lane_of(mirror, &lane));
     if (to != staging || staging_offset == 0) {
         return hws_copy_fetch(to, address_of(mirror, page), pages * PAGE, lane->stream);
@@ -155,7 +155,7 @@ static CUresult fetch(const hws_mirror_t *mirror, size_t page, size_t pages, voi
 }
 
 static CUresult send_bytes(const hws_mirror_t *mirror, uint64_t address, const void *from, uint64_t bytes) {
-    hws_lane_t *lane;
+    hws_page_lane_t *lane;
     HWS_TRY(lane_of(mirror, &lane));
     lane->is_used = true;
     return hws_copy_send(address, from, bytes, lane->stream);
@@ -164,7 +164,7 @@ static CUresult send_bytes(const hws_mirror_t *mirror, uint64_t address, const v
 /* Waits until everything that was sent has arrived. */
 static CUresult wait_for_sent(void) {
     CUresult result = CUDA_SUCCESS;
-    for (hws_lane_t *lane = lanes; lane != NULL; lane = lane->next) {
+    for (hws_page_lane_t *lane = lanes; lane != NULL; lane = lane->next) {
         if (lane->is_used) {
             hws_tls.context = lane->context;
             CUresult waited = hws_call_cuStreamSynchronize(lane->stream);
@@ -737,7 +737,7 @@ static bool make_room(void) {
 
 /* Lock held. The device's bytes become zeros in the lane, before any page of the host arrives there. */
 static CUresult insert(hws_mirror_t *mirror) {
-    hws_lane_t *lane;
+    hws_page_lane_t *lane;
     HWS_TRY(lane_of(mirror, &lane));
     HWS_TRY(hws_call_cuMemsetD8Async(mirror->base, 0, mirror->pages * PAGE, lane->stream));
     lane->is_used = true;

@@ -4,7 +4,7 @@
  *
  * Work is numbered by the sequence of its record. The watch begins with the first memory that such copies need, and all
  * earlier work counts as unfinished until a wait covers it. Copies to the device (hws_tls.passing) do not count as
- * work: they end soon, and change no host memory.
+ * work: they end soon, and change no host memory. Nor do kernels, while they share no memory with the host.
  */
 #ifndef HWS_PROGRESS_H
 #define HWS_PROGRESS_H
