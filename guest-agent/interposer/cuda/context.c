@@ -83,18 +83,23 @@ bool hws_context_flags_valid(unsigned flags) {
             || schedule == CU_CTX_SCHED_BLOCKING_SYNC);
 }
 
-CUresult hws_context_make(CUdevice device, unsigned flags, bool primary, CUcontext *context_p) {
+CUcontext hws_context_owner(void) {
+    CUcontext current = hws_context_current();
+    const hws_context_t *kept = hws_context_get(current);
+    return kept != NULL && kept->owner != NULL ? kept->owner : current;
+}
+
+CUresult hws_context_new(const hws_context_t *values, hws_context_maker_t *make, const void *data,
+                         CUcontext *context_p) {
     hws_context_t *kept = malloc(sizeof *kept);
     if (kept == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *kept = (hws_context_t) {
-        .device = device, .flags = flags, .primary = primary, .unique = atomic_fetch_add(&last_unique, 1) + 1};
+    *kept = *values;
+    kept->unique = atomic_fetch_add(&last_unique, 1) + 1;
     uint64_t handle = hws_handle_new(HWS_KIND_CONTEXT);
     CUcontext context = (CUcontext) (uintptr_t) handle;
-    CUresult result = handle == 0
-        ? CUDA_ERROR_OUT_OF_MEMORY
-        : hws_call_hwsContextCreate(context, hws_device_get(device)->ordinal, flags, primary ? 1 : 0);
+    CUresult result = handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY : make(context, data);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_CONTEXT, handle);
         free(kept);
@@ -104,6 +109,16 @@ CUresult hws_context_make(CUdevice device, unsigned flags, bool primary, CUconte
     atomic_fetch_add(&live_contexts, 1);
     *context_p = context;
     return CUDA_SUCCESS;
+}
+
+static CUresult create(CUcontext context, const void *data) {
+    const hws_context_t *values = data;
+    return hws_call_hwsContextCreate(context, hws_device_get(values->device)->ordinal, values->flags, values->primary);
+}
+
+CUresult hws_context_make(CUdevice device, unsigned flags, bool primary, CUcontext *context_p) {
+    const hws_context_t values = {.device = device, .flags = flags, .primary = primary};
+    return hws_context_new(&values, create, &values, context_p);
 }
 
 CUresult hws_context_end(CUcontext context) {
@@ -210,8 +225,8 @@ HWS_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
     HWS_ENTER();
     HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, ctx);
     hws_context_t *kept = hws_context_get(ctx);
-    if (kept == NULL || kept->primary) {
-        return CUDA_ERROR_INVALID_CONTEXT; /* a primary context is released, not destroyed */
+    if (kept == NULL || kept->primary || kept->green != NULL) {
+        return CUDA_ERROR_INVALID_CONTEXT; /* a primary context is released, a green one has its own function */
     }
     if (hws_context_current() == ctx) {
         hws_context_set_current(NULL);

@@ -9,6 +9,8 @@ typedef struct hws_context {
     CUdevice device;
     unsigned flags;
     bool primary;
+    CUcontext owner;  /* of a green context: the primary context, which owns what is created here; else NULL */
+    CUgreenCtx green; /* NULL for other contexts */
     unsigned long long unique;
     hws_context_progress_t progress;
 } hws_context_t;
@@ -24,7 +26,17 @@ CUcontext hws_context_current(void);
 /* Replaces the top of the calling thread's stack; NULL removes it. */
 CUresult hws_context_set_current(CUcontext context);
 
-/* Creates a context at the worker. */
+/* The context that owns what the thread creates: the current one, or the primary context of a green one. */
+CUcontext hws_context_owner(void);
+
+/* Requests a context at the worker under this handle. `data` is the caller's. */
+typedef CUresult hws_context_maker_t(CUcontext context, const void *data);
+
+/* Makes a context with these values; it gets a number of its own. */
+CUresult hws_context_new(const hws_context_t *values, hws_context_maker_t *make, const void *data,
+                         CUcontext *context_p);
+
+/* Creates a context of a device. */
 CUresult hws_context_make(CUdevice device, unsigned flags, bool primary, CUcontext *context_p);
 
 /* Ends a context of hws_context_make() and removes everything that it held. */

@@ -186,7 +186,7 @@ CUresult hws_copy_fetch(void *dst, CUdeviceptr src, uint64_t bytes, CUstream str
 static bool is_foreign(CUdeviceptr address, CUstream stream) {
     hws_range_t range;
     return stream == NULL && hws_context_has_several() && hws_interval_find(HWS_SIDE_DEVICE, address, &range)
-        && range.arena && range.context != (uint64_t) (uintptr_t) hws_context_current();
+        && range.arena && range.context != (uint64_t) (uintptr_t) hws_context_owner();
 }
 
 static CUresult wait_for_owner(CUdeviceptr address, CUstream stream) {

@@ -198,7 +198,7 @@ static CUresult enter(const hws_node_t *node, const CUDA_MEM_ALLOC_NODE_PARAMS *
                                     .holders = 1,
                                     .range = {.memory = HWS_MEMORY_GRAPH,
                                               .device = params->poolProps.location.id,
-                                              .context = (uint64_t) (uintptr_t) hws_context_current()}};
+                                              .context = (uint64_t) (uintptr_t) hws_context_owner()}};
     pthread_mutex_lock(&lock);
     memory->next = first;
     first = memory;

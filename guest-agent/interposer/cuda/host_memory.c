@@ -21,7 +21,7 @@
 
 static CUresult enter(hws_range_t *range) {
     HWS_TRY(hws_context_device(&range->device));
-    range->context = (uint64_t) (uintptr_t) hws_context_current();
+    range->context = (uint64_t) (uintptr_t) hws_context_owner();
     return hws_interval_insert(range) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 

@@ -79,7 +79,7 @@ static CUresult open_first(hws_opened_t *opened, CUdevice device) {
 
 static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, CUdevice device) {
     static _Atomic bool logged;
-    const uint64_t context = (uint64_t) (uintptr_t) hws_context_current();
+    const uint64_t context = (uint64_t) (uintptr_t) hws_context_owner();
     forget_ended();
     for (hws_opened_t *opened = all_opened; opened != NULL; opened = opened->next) {
         if (opened->context == context && memcmp(&opened->name, name, sizeof *name) == 0) {

@@ -60,7 +60,7 @@ HWS_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsign
     hws_range_t range = {.bytes = bytesize,
                          .memory = HWS_MEMORY_MANAGED,
                          .device = device,
-                         .context = (uint64_t) (uintptr_t) hws_context_current(),
+                         .context = (uint64_t) (uintptr_t) hws_context_owner(),
                          .flags = flags,
                          .sync_memops = true,
                          .arena = true};

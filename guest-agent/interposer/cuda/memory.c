@@ -23,7 +23,7 @@ static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, 
                                .device = device,
                                .owner = owner,
                                .arena = memory == HWS_MEMORY_DEVICE && hws_device_memory_has_arena(device),
-                               .context = (uint64_t) (uintptr_t) hws_context_current()};
+                               .context = (uint64_t) (uintptr_t) hws_context_owner()};
     if (!hws_interval_insert(&range)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

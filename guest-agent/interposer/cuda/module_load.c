@@ -111,7 +111,7 @@ CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_option
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *kept =
-        (hws_module_t) {.library = library, .context = (uint64_t) (uintptr_t) hws_context_current(), .device = device};
+        (hws_module_t) {.library = library, .context = (uint64_t) (uintptr_t) hws_context_owner(), .device = device};
     CUresult result = load_image(image, bytes, jit, library, module_p);
     if (result != CUDA_SUCCESS) {
         free(kept);
@@ -168,7 +168,7 @@ CUresult hws_module_make_ready(CUmodule module) {
         if (result == CUDA_SUCCESS) {
             kept->serves = (uint64_t) (uintptr_t) loaded;
             kept->device = device;
-            kept->context = (uint64_t) (uintptr_t) hws_context_current();
+            kept->context = (uint64_t) (uintptr_t) hws_context_owner();
             free(kept->image);
             kept->image = NULL;
         }

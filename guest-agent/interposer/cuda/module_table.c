@@ -117,7 +117,7 @@ CUresult hws_module_global(CUmodule module, const char *name, CUdeviceptr *dptr_
     pthread_mutex_lock(&hws_module_lock);
     hws_global_t *global = kept->globals;
     /* A module is used in its own context. A library has variables of its own in each context. */
-    uint64_t context = kept->library ? (uint64_t) (uintptr_t) hws_context_current() : kept->context;
+    uint64_t context = kept->library ? (uint64_t) (uintptr_t) hws_context_owner() : kept->context;
     CUdevice device = kept->device;
     if (kept->library && hws_context_device(&device) != CUDA_SUCCESS) {
         pthread_mutex_unlock(&hws_module_lock);

@@ -1,6 +1,7 @@
 /* Primary contexts: one for each device, counted in the guest. */
 #include "context.h"
 #include "device.h"
+#include "green.h"
 
 #include <pthread.h>
 
@@ -36,6 +37,7 @@ HWS_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
 /* Ends the context at the worker. Lock held. */
 static CUresult end(hws_primary_t *primary) {
     CUcontext context = primary->context;
+    hws_green_end_all(context);
     primary->context = NULL;
     primary->references = 0;
     return hws_context_end(context);

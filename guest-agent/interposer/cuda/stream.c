@@ -175,11 +175,25 @@ HWS_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
 }
 
 HWS_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
-    HWS_TRY(cuStreamGetCtx(hStream, pCtx));
-    if (pGreenCtx != NULL) {
-        *pGreenCtx = NULL; /* there are no green contexts */
+    CUcontext context;
+    HWS_REQUIRE(pCtx != NULL);
+    HWS_TRY(cuStreamGetCtx(hStream, &context));
+    const hws_context_t *kept = hws_context_get(context);
+    bool green = kept != NULL && kept->green != NULL;
+    if (green && hStream == CU_STREAM_PER_THREAD) {
+        return CUDA_ERROR_INVALID_HANDLE; /* as CUDA documents */
     }
+    if (pGreenCtx != NULL) {
+        *pGreenCtx = green ? kept->green : NULL;
+    }
+    *pCtx = green ? kept->owner : context;
     return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx) {
+    CUcontext context;
+    HWS_REQUIRE(phCtx != NULL);
+    return cuStreamGetCtx_v2(hStream, &context, phCtx);
 }
 
 HWS_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) {

@@ -6,6 +6,7 @@
  */
 #include "array.h"
 #include "capture.h"
+#include "context.h"
 #include "copy.h"
 
 #include "hws_cuda_calls.h"
@@ -32,8 +33,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The pointer to the current context's object, or the place for it. Lock held. */
 static hws_object_t **find(uint64_t number, bool surface) {
+    const uint32_t context = (uint32_t) (uintptr_t) hws_context_owner();
     hws_object_t **at = &buckets[(number ^ number >> 20) % BUCKETS];
-    while (*at != NULL && ((*at)->number != number || (*at)->surface != surface || (*at)->context != hws_tls.context)) {
+    while (*at != NULL && ((*at)->number != number || (*at)->surface != surface || (*at)->context != context)) {
         at = &(*at)->next;
     }
     return at;
@@ -41,7 +43,7 @@ static hws_object_t **find(uint64_t number, bool surface) {
 
 /* Enters an object. If its number is already there, the context has reused it. */
 static void enter(hws_object_t *object) {
-    object->context = hws_tls.context;
+    object->context = (uint32_t) (uintptr_t) hws_context_owner();
     pthread_mutex_lock(&lock);
     hws_object_t **at = find(object->number, object->surface), *old = *at;
     object->next = old == NULL ? NULL : old->next;

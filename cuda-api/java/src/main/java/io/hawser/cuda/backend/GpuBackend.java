@@ -256,6 +256,11 @@ public interface GpuBackend extends AutoCloseable {
         return null;
     }
 
+    /** Green contexts; null when the backend has none. */
+    default GreenContexts greenContexts() {
+        return null;
+    }
+
     /** Links device code; null when the backend cannot link. */
     default DeviceLinker linker() {
         return null;

@@ -10,22 +10,51 @@ import java.util.function.LongConsumer;
  * only.
  */
 final class Belongings {
-    final Set<Long> memory = new HashSet<>();
+    final Set<Long> memory;
     final Set<Long> streams = new HashSet<>();
-    final Set<Long> events = new HashSet<>();
-    final Set<Long> modules = new HashSet<>();
-    final Set<Long> arrays = new HashSet<>();
-    final Set<Long> mipmappedArrays = new HashSet<>();
-    final Set<Long> textures = new HashSet<>();
-    final Set<Long> surfaces = new HashSet<>();
+    final Set<Long> events;
+    final Set<Long> modules;
+    final Set<Long> arrays;
+    final Set<Long> mipmappedArrays;
+    final Set<Long> textures;
+    final Set<Long> surfaces;
 
     final SpareStreams spares; // null: a destroyed stream is not kept
-
+    private final Belongings primary; // of a green context; else null
+    private int greenContexts; // of a primary context
     private int lateStreams; // streams destroyed while they had work
     private volatile int lateStreamsReached; // of these streams, so many have finished their work
 
     Belongings(SpareStreams spares) {
         this.spares = spares;
+        primary = null;
+        memory = new HashSet<>();
+        events = new HashSet<>();
+        modules = new HashSet<>();
+        arrays = new HashSet<>();
+        mipmappedArrays = new HashSet<>();
+        textures = new HashSet<>();
+        surfaces = new HashSet<>();
+    }
+
+    /** Makes the record of a green context, which has streams of its own. All else belongs to its primary context. */
+    Belongings(Belongings primary) {
+        this.primary = primary;
+        spares = null;
+        memory = primary.memory;
+        events = primary.events;
+        modules = primary.modules;
+        arrays = primary.arrays;
+        mipmappedArrays = primary.mipmappedArrays;
+        textures = primary.textures;
+        surfaces = primary.surfaces;
+        primary.greenContexts++;
+    }
+
+    /** Destroys the streams of a green context that is about to end. */
+    void endGreen(LongConsumer destroyer) {
+        Set.copyOf(streams).forEach(destroyer::accept);
+        primary.greenContexts--;
     }
 
     /** Counts a stream that was destroyed while it had work. Only the context can tell when that work ends. */
@@ -46,10 +75,11 @@ final class Belongings {
      * The streams that hold all of the session's work in this context, including its default stream. All streams for a
      * guest's work are created through {@link NvidiaDriver}.
      *
-     * @return null when there are more than the limit, or a destroyed stream still has work.
+     * @return null when there are more than the limit, a destroyed stream still has work, or green contexts have more.
      */
     long[] streams(int limit) {
-        if (streams.size() >= limit || lateStreams != lateStreamsReached || spares != null && !spares.areIdle()) {
+        if (streams.size() >= limit || greenContexts > 0 || lateStreams != lateStreamsReached
+            || spares != null && !spares.areIdle()) {
             return null;
         }
         long[] all = new long[streams.size() + 1]; // the first is 0, the default stream

@@ -39,6 +39,11 @@ final class Markers implements AutoCloseable {
         /** Creates an event in the current context. Returns its handle, or a negated CUresult. */
         long create();
 
+        /** The context whose end destroys the events of a context: for a green context its primary context. */
+        default long home(long context) {
+            return context;
+        }
+
         /** CUDA_SUCCESS, CUDA_ERROR_NOT_READY or the context's error. */
         int query(long event);
 
@@ -89,10 +94,10 @@ final class Markers implements AutoCloseable {
         thread.start();
     }
 
-    /** An event of a context, which must be current; a negated CUresult on failure. */
+    /** An event of a context, whose home must be current; a negated CUresult on failure. */
     long event(long context) {
         synchronized (idleEvents) {
-            ArrayDeque<Long> idle = idleEvents.computeIfAbsent(context, key -> new ArrayDeque<>());
+            ArrayDeque<Long> idle = idleEvents.computeIfAbsent(events.home(context), key -> new ArrayDeque<>());
             if (!idle.isEmpty()) {
                 return idle.pop();
             }
@@ -103,7 +108,7 @@ final class Markers implements AutoCloseable {
     /** Gives back an event that was never passed to {@link #add}. */
     void give(long context, long event) {
         synchronized (idleEvents) {
-            ArrayDeque<Long> idle = idleEvents.get(context);
+            ArrayDeque<Long> idle = idleEvents.get(events.home(context));
             if (idle != null) { // otherwise the event was destroyed with its context
                 idle.push(event);
             }

@@ -1,5 +1,7 @@
 package io.hawser.gpu.nvidia;
 
+import static io.hawser.cuda.generated.CUresult.*;
+
 import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -42,5 +44,17 @@ final class Natives {
         if (result != 0) {
             throw new IllegalStateException("the GPU does not start: " + call + ": " + errorName(result));
         }
+    }
+
+    /** Whether the process can do no more work on the device after an error. */
+    static boolean isPoisoned(int result) {
+        return switch (result) {
+            // as CUDA documents
+            case CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_ILLEGAL_ADDRESS,
+                CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_ASSERT, CUDA_ERROR_HARDWARE_STACK_ERROR,
+                CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_INVALID_ADDRESS_SPACE,
+                CUDA_ERROR_INVALID_PC, CUDA_ERROR_LAUNCH_FAILED -> true;
+            default -> false;
+        };
     }
 }

@@ -8,6 +8,7 @@ import io.hawser.cuda.backend.DeviceLinker;
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.GraphBackend;
+import io.hawser.cuda.backend.GreenContexts;
 import io.hawser.cuda.backend.MemoryPools;
 import io.hawser.cuda.backend.MemorySharing;
 import io.hawser.cuda.backend.VirtualMemory;
@@ -20,7 +21,6 @@ import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -35,7 +35,6 @@ import java.util.function.LongToIntFunction;
 final class NvidiaBackend implements GpuBackend {
     private static final Logger LOG = System.getLogger(NvidiaBackend.class.getName());
     private static final int ATTRIBUTES = 160; // of HwsDeviceInfo
-    private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
     private static final int REGISTER_FLAGS = 1 | 2; // CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP
     /** CUDA 12.4, the first version whose driver reports a kernel's parameters; in the form of cuDriverGetVersion. */
     private static final int LEAST_DRIVER_VERSION = 12040;
@@ -52,7 +51,8 @@ final class NvidiaBackend implements GpuBackend {
     private final NvidiaDriver driver = new NvidiaDriver(this::functionHere, pools);
     private final NvidiaArrays arrays = new NvidiaArrays(driver);
     private final DeviceText text = new DeviceText();
-    private final Markers markers = new Markers(new DriverEvents(text));
+    private final NvidiaGreenContexts greenContexts = new NvidiaGreenContexts(this::addGreen);
+    private final Markers markers = new Markers(new DriverEvents(text, greenContexts::home));
     private final Watches watches = new Watches(new DriverStreams(text), markers);
     private final StagingSlabs slabs = new StagingSlabs();
     private final Images images = new Images();
@@ -61,16 +61,16 @@ final class NvidiaBackend implements GpuBackend {
     private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
     private final NvidiaMemorySharing memorySharing = new NvidiaMemorySharing();
-    private final Graphs graphs = new Graphs(markers, this::current, this::functionHere);
+    private long current;
+    private final Graphs graphs = new Graphs(markers, () -> current, this::functionHere);
     private final NvidiaLinker linker = new NvidiaLinker();
     private boolean confined; // the worker is in its jail and cannot open files
     private final long[] primaries; // by device; 0 until created
-    private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary contexts
+    private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary and green contexts
     /** The existing contexts. A call with a destroyed context would make the driver read freed memory. */
     private final Set<Long> contexts = ConcurrentHashMap.newKeySet();
-    private final Map<Long, ArrayDeque<Long>> waitStreams = new HashMap<>(); // by context; guarded by itself
+    private final WaitStreams waitStreams = new WaitStreams();
     private final Set<Long> printing = new HashSet<>(); // modules whose kernels may print; session thread
-    private long current;
     private long lastEndNs; // time of the last poll that found something, or of the last new wait; session thread
 
     /** CUDA itself polls without end while it waits; here only where enough processors are available. */
@@ -187,9 +187,13 @@ final class NvidiaBackend implements GpuBackend {
         if (current == context) {
             setCurrent(0);
         }
-        synchronized (waitStreams) {
-            waitStreams.remove(context);
+        if (greenContexts.has(context)) {
+            contexts.remove(context);
+            waitStreams.forget(context).forEach(driver::destroyStream);
+            belongings.remove(context).endGreen(driver::cuStreamDestroy_v2);
+            return greenContexts.destroy(context);
         }
+        waitStreams.forget(context);
         Belongings own = belongings.get(context);
         if (own == null) {
             contexts.remove(context);
@@ -242,7 +246,7 @@ final class NvidiaBackend implements GpuBackend {
             return CUDA_ERROR_INVALID_CONTEXT;
         }
         return inOrAsCurrent(context, () -> {
-            long event = markers.event(context);
+            long event = event(context);
             if (event < 0) {
                 return (int) -event; // the error of a context that has failed
             }
@@ -254,6 +258,20 @@ final class NvidiaBackend implements GpuBackend {
             }
             return result;
         });
+    }
+
+    /** An event that outlives a green context; a negated CUresult on failure. The context is current. */
+    private long event(long context) {
+        long home = greenContexts.home(context);
+        if (home == context) {
+            return markers.event(context);
+        }
+        long[] event = new long[1];
+        int result = inContext(home, () -> {
+            event[0] = markers.event(home);
+            return 0;
+        });
+        return result != 0 ? -result : event[0];
     }
 
     @Override
@@ -313,27 +331,15 @@ final class NvidiaBackend implements GpuBackend {
         // The guest may record the event again before it is reached. A stream that waits for it now keeps waiting for
         // this recording.
         long context = current;
-        long stream = waitStream(context);
+        long stream = waitStreams.take(context);
         if (stream < 0) {
             return (int) -stream;
         }
         int result = CudaNative.cuStreamWaitEvent(stream, event, 0);
         return result != 0 ? result : mark(context, stream, own -> CudaNative.cuEventRecord(own, stream), status -> {
             action.accept(status);
-            synchronized (waitStreams) {
-                waitStreams.computeIfAbsent(context, key -> new ArrayDeque<>()).push(stream);
-            }
+            waitStreams.give(context, stream);
         });
-    }
-
-    private long waitStream(long context) {
-        synchronized (waitStreams) {
-            ArrayDeque<Long> idle = waitStreams.get(context);
-            if (idle != null && !idle.isEmpty()) {
-                return idle.pop();
-            }
-        }
-        return Natives.created(out -> CudaNative.cuStreamCreate(out, NON_BLOCKING));
     }
 
     @Override
@@ -342,8 +348,19 @@ final class NvidiaBackend implements GpuBackend {
         return hostFunctions.issue(stream, function);
     }
 
-    private long current() {
-        return current;
+    /** The current context, for a green context its primary context: all objects but streams belong to it. */
+    private long home() {
+        return greenContexts.home(current);
+    }
+
+    private void addGreen(long context, long primary) {
+        contexts.add(context);
+        belongings.put(context, new Belongings(belongings.get(primary)));
+    }
+
+    @Override
+    public GreenContexts greenContexts() {
+        return greenContexts;
     }
 
     @Override
@@ -355,7 +372,7 @@ final class NvidiaBackend implements GpuBackend {
     public int launch(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
         int sharedBytes, long stream, int flags, MemorySegment packedParams, MemorySegment attributes) {
         watches.seal();
-        return launches.launch(libraries.here(function, current), gridX, gridY, gridZ, blockX, blockY, blockZ,
+        return launches.launch(libraries.here(function, home()), gridX, gridY, gridZ, blockX, blockY, blockZ,
             sharedBytes, stream, flags, packedParams, attributes);
     }
 
@@ -412,7 +429,7 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int function(long module, String name, FunctionInfo out) {
-        long here = libraries.module(module, current);
+        long here = libraries.module(module, home());
         if (here < 0) {
             return (int) -here;
         }
@@ -421,25 +438,25 @@ final class NvidiaBackend implements GpuBackend {
         }
         int result = Images.function(here, name, out);
         if (result == 0) {
-            libraries.record(module, name, current, out.handle());
+            libraries.record(module, name, home(), out.handle());
         }
         return result;
     }
 
     /** The handle of a kernel in the current context: a library's kernel has another handle in each. */
     long functionHere(long function) {
-        return libraries.here(function, current);
+        return libraries.here(function, home());
     }
 
     @Override
     public List<String> functionNames(long module) {
-        long here = libraries.module(module, current);
+        long here = libraries.module(module, home());
         return here < 0 ? null : Images.functionNames(here);
     }
 
     @Override
     public int global(long module, String name, MemorySegment outPointerAndBytes) {
-        long here = libraries.module(module, current);
+        long here = libraries.module(module, home());
         return here < 0 ? (int) -here : Images.global(here, name, outPointerAndBytes);
     }
 
@@ -559,14 +576,7 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public boolean isPoisoned(int cuResult) {
-        return switch (cuResult) {
-            // CUDA documents that after these errors the process can do no more work on the device
-            case CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_ILLEGAL_ADDRESS,
-                CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_ASSERT, CUDA_ERROR_HARDWARE_STACK_ERROR,
-                CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_INVALID_ADDRESS_SPACE,
-                CUDA_ERROR_INVALID_PC, CUDA_ERROR_LAUNCH_FAILED -> true;
-            default -> false;
-        };
+        return Natives.isPoisoned(cuResult);
     }
 
     @Override

@@ -69,7 +69,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
      */
     private void create(Call call, HandleKind kind, long id, ArrayShape shape, ToIntFunction<MemorySegment> creator,
         LongToIntFunction destroyer) {
-        Handle context = objects.currentContext();
+        Handle context = objects.owningContext();
         if (context == null || shape == null) {
             call.fail(context == null ? CudaResult.INVALID_CONTEXT : CudaResult.INVALID_VALUE);
             return;

@@ -53,7 +53,8 @@ public final class Calls implements CallDispatcher {
             vmm,
             streamMemory,
             streamMemory,
-            new IpcCalls(session, arena, handles));
+            new IpcCalls(session, arena, handles),
+            new GreenCalls(session));
     }
 
     /**

@@ -104,11 +104,7 @@ final class ContextCalls implements ContextManualCalls<Call> {
             call.finish(CudaResult.INVALID_CONTEXT);
             return;
         }
-        int result = backend.destroyContext(context.nativeHandle());
-        if (result == 0) {
-            objects.drop(HandleKind.CONTEXT, context.id());
-        }
-        call.finish(result);
+        call.finish(objects.destroyContext(context));
     }
 
     @Override

@@ -151,7 +151,7 @@ final class GraphCalls implements GraphManualCalls<Call> {
     public void hwsGraphAddAlloc(Call call, long graph, int index, int device, long bytesize,
         int dependencyCount, MemorySegment dependencies, int accessCount, MemorySegment accessDescs) {
         GraphState state = live(call);
-        Handle owner = objects.currentContext();
+        Handle owner = objects.owningContext();
         if (state == null) {
             return;
         }

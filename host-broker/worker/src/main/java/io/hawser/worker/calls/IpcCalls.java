@@ -210,7 +210,7 @@ final class IpcCalls implements IpcManualCalls<Call> {
         if (session.backend().virtualMemory() == null && isAbsent(call)) {
             return;
         }
-        Handle owner = objects.currentContext();
+        Handle owner = objects.owningContext();
         // CUDA does not open memory of the same process.
         if (owner == null || isOwn(shared, nameLow, nameHigh) || isOwn(ranges, nameLow, nameHigh)) {
             call.fail(CudaResult.INVALID_CONTEXT);
@@ -393,7 +393,7 @@ final class IpcCalls implements IpcManualCalls<Call> {
         if (isAbsent(call)) {
             return;
         }
-        Handle owner = objects.currentContext();
+        Handle owner = objects.owningContext();
         if (owner == null || isOwn(events, nameLow, nameHigh)) { // CUDA does not open an event of the same process
             call.fail(CudaResult.INVALID_CONTEXT);
             return;

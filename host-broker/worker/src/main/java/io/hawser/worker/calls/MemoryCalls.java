@@ -99,7 +99,7 @@ final class MemoryCalls implements MemoryManualCalls<Call> {
      * cuMemFree waits for running work; here it returns at once, so that other threads need not wait.
      */
     void allocate(Call call, long bytes, boolean hasPitch, Attempt attempt) {
-        Handle context = objects.currentContext();
+        Handle context = objects.owningContext();
         if (context == null || bytes <= 0) {
             call.fail(context == null ? CudaResult.INVALID_CONTEXT : CudaResult.INVALID_VALUE);
             return;
@@ -191,7 +191,7 @@ final class MemoryCalls implements MemoryManualCalls<Call> {
         objects.quota().refresh(); // before the query, because it may make a pool release memory
         MemorySegment out = call.scratch(2 * Long.BYTES);
         int result = driver.cuMemGetInfo_v2(out, out.asSlice(Long.BYTES));
-        Handle context = objects.currentContext();
+        Handle context = objects.owningContext();
         if (result == 0 && context == null) {
             result = CudaResult.INVALID_CONTEXT;
         }

@@ -86,7 +86,7 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
     /** Loads an image and answers the call; returns the load's CUresult. */
     private int load(Call call, long modId, MemorySegment image, boolean library, int logCapacity, StringBuilder log) {
         MemorySegment out = call.scratch(Long.BYTES);
-        Handle context = objects.currentContext();
+        Handle context = objects.owningContext();
         MemoryQuota.Charge charge = context == null ? null
             : objects.quota().claim(objects.deviceOf(context), backend.imageBytes(image));
         int result;
@@ -125,7 +125,7 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
         if (library) {
             LibraryVariables variables = new LibraryVariables(bytes);
             if (charge != null) {
-                variables.keepCharge(objects.currentContext(), charge);
+                variables.keepCharge(objects.owningContext(), charge);
             }
             objects.register(call, HandleKind.MODULE, modId, handle, null, variables);
         } else {
@@ -140,7 +140,7 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
     /** Claims a library's memory in the current context at its first use there; false beyond the quota. */
     private boolean claimLibrary(Handle module) {
         LibraryVariables library = module.info(LibraryVariables.class);
-        Handle context = objects.currentContext();
+        Handle context = objects.owningContext();
         if (library == null || context == null || library.isCharged(context)) {
             return true;
         }
@@ -232,7 +232,7 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
     }
 
     private long stackBytes(FunctionInfo info) {
-        Handle context = objects.currentContext();
+        Handle context = objects.owningContext();
         return context == null ? 0 : backend.limitBytes(objects.deviceOf(context), GuestObjects.STACK_LIMIT,
             info.attribute(LOCAL_SIZE_BYTES));
     }
@@ -252,7 +252,7 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
             objects.allocations().add(address, bytes, module);
             LibraryVariables library = module.info(LibraryVariables.class);
             if (library != null) {
-                library.add(objects.currentContext(), address);
+                library.add(objects.owningContext(), address);
             }
         }
         ModuleReplies.hwsGlobalGet(call.reply(), address, bytes);

@@ -88,7 +88,7 @@ final class TextureCalls implements TextureManualCalls<Call> {
     }
 
     private void destroy(Call call, ObjectKey key, LongToIntFunction destroyer) {
-        Map<ObjectKey, Boolean> own = live.get(objects.currentContext());
+        Map<ObjectKey, Boolean> own = live.get(objects.owningContext());
         if (own == null || own.remove(key) == null) {
             call.fail(CudaResult.INVALID_VALUE);
             return;
@@ -99,7 +99,7 @@ final class TextureCalls implements TextureManualCalls<Call> {
 
     /** Whether another object may be created; if not, this fails the call. */
     private boolean canCreate(Call call) {
-        if (objects.currentContext() == null || backend == null) {
+        if (objects.owningContext() == null || backend == null) {
             call.fail(backend == null ? CudaResult.NOT_SUPPORTED : CudaResult.INVALID_CONTEXT);
             return false;
         }
@@ -117,7 +117,7 @@ final class TextureCalls implements TextureManualCalls<Call> {
 
     private long enter(Kind kind, MemorySegment out) {
         long number = out.get(ValueLayout.JAVA_LONG, 0);
-        live.computeIfAbsent(objects.currentContext(), context -> new HashMap<>())
+        live.computeIfAbsent(objects.owningContext(), context -> new HashMap<>())
             .put(new ObjectKey(kind, number), true);
         count++;
         return number;

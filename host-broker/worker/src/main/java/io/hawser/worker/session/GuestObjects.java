@@ -3,6 +3,7 @@ package io.hawser.worker.session;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.HandleKind;
 import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Map;
 
 /** The objects of a guest: handles, memory and images; and the current context. Session thread only. */
@@ -116,6 +117,15 @@ public final class GuestObjects {
         return currentContext;
     }
 
+    /**
+     * The context that owns what the call in service creates: the current one, or the primary context of a green one.
+     *
+     * @return its handle, or null without a current context.
+     */
+    public Handle owningContext() {
+        return currentContext != null && currentContext.isGreen() ? currentContext.owner() : currentContext;
+    }
+
     /** Makes the calling guest thread's context current; false when this has ended the call. */
     boolean switchContext(Call call, int contextId) {
         if (contextId == currentContextId) {
@@ -175,7 +185,9 @@ public final class GuestObjects {
     void register(Call call, HandleKind kind, long id, long nativeHandle) {
         Object info = kind == HandleKind.STREAM && nativeHandle != 0
             ? new StreamState(currentContext == null ? 0 : currentContext.nativeHandle(), nativeHandle) : null;
-        register(call, kind, id, nativeHandle, kind == HandleKind.CONTEXT ? null : currentContext, info);
+        // A green context owns its streams only.
+        Handle owner = kind == HandleKind.STREAM ? currentContext : owningContext();
+        register(call, kind, id, nativeHandle, kind == HandleKind.CONTEXT ? null : owner, info);
     }
 
     /**
@@ -212,6 +224,18 @@ public final class GuestObjects {
     }
 
     /**
+     * Adds a green context, which ends with its primary context.
+     *
+     * @param call the creating call; becomes fatal when the id cannot be used.
+     * @param id the guest's id.
+     * @param nativeHandle the backend's handle.
+     * @param primary its primary context.
+     */
+    public void registerGreenContext(Call call, long id, long nativeHandle, Handle primary) {
+        register(call, HandleKind.CONTEXT, id, nativeHandle, primary, new ContextInfo(deviceOf(primary)));
+    }
+
+    /**
      * Claims the device memory that a limit of the current context takes. Lowering a limit releases nothing, because
      * drivers keep the memory.
      *
@@ -220,11 +244,11 @@ public final class GuestObjects {
      * @return CUresult: CUDA_ERROR_OUT_OF_MEMORY when the quota does not allow it.
      */
     public int claimLimit(int limit, long value) {
-        if (currentContext == null) {
+        if (owningContext() == null) {
             return CudaResult.INVALID_CONTEXT;
         }
         return limit < 0 || limit >= COSTLY_LIMITS
-            || claimLimitBytes(limit, backend.limitBytes(deviceOf(currentContext), limit, value)) ? 0
+            || claimLimitBytes(limit, backend.limitBytes(deviceOf(owningContext()), limit, value)) ? 0
                 : CudaResult.OUT_OF_MEMORY;
     }
 
@@ -235,8 +259,8 @@ public final class GuestObjects {
      * @return bytes; 0 without a context and for limits that cost nothing.
      */
     public long claimedFor(int limit) {
-        return currentContext == null || limit < 0 || limit >= COSTLY_LIMITS ? 0
-            : currentContext.info(ContextInfo.class).limits[limit];
+        return owningContext() == null || limit < 0 || limit >= COSTLY_LIMITS ? 0
+            : owningContext().info(ContextInfo.class).limits[limit];
     }
 
     /**
@@ -248,8 +272,8 @@ public final class GuestObjects {
     public void unclaimLimit(int limit, long bytes) {
         long more = claimedFor(limit) - bytes;
         if (more > 0) {
-            currentContext.info(ContextInfo.class).limits[limit] = bytes;
-            charges.get(currentContext).split(more).giveBack();
+            owningContext().info(ContextInfo.class).limits[limit] = bytes;
+            charges.get(owningContext()).split(more).giveBack();
         }
     }
 
@@ -260,15 +284,15 @@ public final class GuestObjects {
      * @return false when the quota does not allow it.
      */
     public boolean claimStack(long bytes) {
-        return currentContext == null || claimLimitBytes(STACK_LIMIT, bytes);
+        return owningContext() == null || claimLimitBytes(STACK_LIMIT, bytes);
     }
 
     private boolean claimLimitBytes(int limit, long bytes) {
-        long[] limits = currentContext.info(ContextInfo.class).limits;
+        long[] limits = owningContext().info(ContextInfo.class).limits;
         if (bytes <= limits[limit]) {
             return true;
         }
-        MemoryQuota.Charge charge = charges.get(currentContext);
+        MemoryQuota.Charge charge = charges.get(owningContext());
         long more = bytes - limits[limit];
         if (more > Long.MAX_VALUE - charge.bytes() || !charge.grow(charge.bytes() + more)) {
             return false;
@@ -298,7 +322,8 @@ public final class GuestObjects {
         if (handle == null) {
             return;
         }
-        for (Handle gone : handles.remove(handle)) {
+        List<Handle> all = handles.remove(handle);
+        for (Handle gone : all) {
             MemoryQuota.Charge charge = takeCharge(gone);
             if (charge != null) {
                 charge.giveBack();
@@ -321,9 +346,31 @@ public final class GuestObjects {
                 }
             }
         }
-        if (handle.kind() == HandleKind.CONTEXT) {
-            work.forget(handle.nativeHandle()); // after its streams were abandoned
+        for (Handle gone : all) {
+            if (gone.kind() == HandleKind.CONTEXT) {
+                work.forget(gone.nativeHandle()); // after its streams were abandoned
+            }
         }
+    }
+
+    /**
+     * Destroys a context that has no work, with its green contexts and all of their objects.
+     *
+     * @param context a live one.
+     * @return CUresult.
+     */
+    public int destroyContext(Handle context) {
+        for (Handle green : handles.all(HandleKind.CONTEXT)) {
+            int ended = green.owner() == context ? destroyContext(green) : CudaResult.SUCCESS;
+            if (ended != 0) {
+                return ended;
+            }
+        }
+        int result = backend.destroyContext(context.nativeHandle());
+        if (result == 0) {
+            drop(HandleKind.CONTEXT, context.id());
+        }
+        return result;
     }
 
     /** Removes the variables that libraries have in a context that has ended. Libraries belong to no context. */
@@ -341,8 +388,8 @@ public final class GuestObjects {
             GraphState.closeAll(handles, backend.graphs());
         }
         for (Handle context : handles.all(HandleKind.CONTEXT)) {
-            if (!context.isFailed()) {
-                backend.destroyContext(context.nativeHandle());
+            if (isLive(context) && !context.isFailed()) {
+                destroyContext(context);
             }
             drop(HandleKind.CONTEXT, context.id());
         }

@@ -16,7 +16,8 @@ public final class Handle {
      * @param kind its kind.
      * @param id the guest's id.
      * @param nativeHandle the backend's handle; 0 when its creation failed.
-     * @param owner the object that it ends with: a function's module, else a context; null for none.
+     * @param owner the object that it ends with: a function's module, a green context's primary context, else a
+     *     context; null for none.
      * @param info the session's record of it, or null.
      */
     Handle(HandleKind kind, long id, long nativeHandle, Handle owner, Object info) {
@@ -61,6 +62,15 @@ public final class Handle {
      */
     public Handle owner() {
         return owner;
+    }
+
+    /**
+     * Whether this is a green context: its primary context owns it.
+     *
+     * @return false for all other objects.
+     */
+    public boolean isGreen() {
+        return kind == HandleKind.CONTEXT && owner != null;
     }
 
     /**

@@ -90,8 +90,8 @@ public final class HandleTable {
     }
 
     /**
-     * Removes a handle and the handles that it owns. A context owns its streams, events, modules and arrays; a module
-     * its functions; a mipmapped array its levels.
+     * Removes a handle and the handles that it owns. A context owns its streams, events, modules, arrays and green
+     * contexts; a module its functions; a mipmapped array its levels.
      *
      * @param handle a handle in the table.
      * @return all removed handles, the given one first.
@@ -113,7 +113,7 @@ public final class HandleTable {
     private static List<HandleKind> ownedBy(HandleKind kind) {
         return switch (kind) {
             case CONTEXT -> List.of(HandleKind.MODULE, HandleKind.STREAM, HandleKind.EVENT, HandleKind.ARRAY,
-                HandleKind.MIPMAPPED_ARRAY);
+                HandleKind.MIPMAPPED_ARRAY, HandleKind.CONTEXT);
             case MODULE -> List.of(HandleKind.FUNCTION);
             case MIPMAPPED_ARRAY -> List.of(HandleKind.ARRAY);
             default -> List.of();

@@ -128,7 +128,8 @@ final class ChildLaunches implements KernelLaunch.Children {
         }
         try {
             int[] grid = request.grid();
-            device.scheduler.runGrid(request.function().kernel, launch, grid[0], grid[1], grid[2], true);
+            device.scheduler.runGrid(request.function().kernel, launch, grid[0], grid[1], grid[2],
+                context.processors);
         } catch (DeviceFault e) {
             launched.close();
             throw e;

@@ -8,26 +8,32 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * A context: its streams and, after a failure, its error. Only the decoder's thread calls the issuing methods; any
+ * A context: its streams and, after a failure, its error. A green context shares all but its streams with its primary
+ * context, whose synchronisations cover it. Only the decoder's thread calls the issuing methods; any
  * thread may call {@link #error}.
  */
 final class Context {
     private static final System.Logger LOG = System.getLogger(Context.class.getName());
 
     // CUDA 13.0 cuda.h: defaults of CU_LIMIT_STACK_SIZE, _PRINTF_FIFO_SIZE, _MALLOC_HEAP_SIZE.
-    final long[] limits = {1024, 1 << 20, 8 << 20};
+    final long[] limits;
 
     final long id;
     final int ordinal; // of its device
     final int flags;
     final boolean primary;
+    /** Of a green context its primary context, which owns what is created in it; otherwise the context itself. */
+    final Context owner;
+    /** Processors that one kernel may use. */
+    final int processors;
     final Stream legacy;
     private final Scheduler scheduler;
     private final Set<Stream> streams = new LinkedHashSet<>();
     private final List<Work> retired = new ArrayList<>();
     private final List<Work> retiredBlocking = new ArrayList<>();
     /** Contexts with enabled peer access. Access needs no further action, because all devices share one memory. */
-    private final Set<Context> peers = new HashSet<>();
+    private final Set<Context> peers;
+    private final Set<Context> greens = new LinkedHashSet<>();
     private volatile int error;
 
     Context(long id, int ordinal, int flags, boolean primary, Scheduler scheduler) {
@@ -36,7 +42,35 @@ final class Context {
         this.flags = flags;
         this.primary = primary;
         this.scheduler = scheduler;
-        this.legacy = new Stream(0, this, 0, 0, false);
+        owner = this;
+        processors = scheduler.processors();
+        limits = new long[] {1024, 1 << 20, 8 << 20};
+        peers = new HashSet<>();
+        legacy = new Stream(0, this, 0, 0, false);
+    }
+
+    /** Makes a green context. */
+    Context(long id, Context owner, int processors) {
+        this.id = id;
+        this.owner = owner;
+        this.processors = processors;
+        ordinal = owner.ordinal;
+        flags = owner.flags;
+        primary = false;
+        scheduler = owner.scheduler;
+        limits = owner.limits;
+        peers = owner.peers;
+        legacy = new Stream(0, this, 0, 0, false);
+        owner.greens.add(this);
+    }
+
+    boolean isGreen() {
+        return owner != this;
+    }
+
+    /** The green contexts of a primary context. */
+    Set<Context> greens() {
+        return greens;
     }
 
     void add(Stream stream) {
@@ -70,12 +104,12 @@ final class Context {
 
     /** The CUresult that every call in this context returns after a kernel fault; 0 without a fault. */
     int error() {
-        return error;
+        return owner.error;
     }
 
     void poison(int cuResult) {
-        if (error == 0) {
-            error = cuResult;
+        if (owner.error == 0) {
+            owner.error = cuResult;
         }
     }
 
@@ -115,13 +149,18 @@ final class Context {
             return Work.finished(scheduler);
         }
         Work work = Work.report(scheduler, guarded(body));
+        followAll(work);
+        work.issueInline();
+        return work;
+    }
+
+    private void followAll(Work work) {
         work.follow(legacy.last());
         for (Stream stream : streams) {
             work.follow(stream.last());
         }
         retired.forEach(work::follow);
-        work.issueInline();
-        return work;
+        greens.forEach(green -> green.followAll(work));
     }
 
     /** Issues short work that follows a stream's work so far and that no later work waits for. */
@@ -174,6 +213,7 @@ final class Context {
         for (Stream stream : streams) {
             await(stream, point);
         }
+        greens.forEach(green -> green.awaitAll(point));
     }
 
     /**
@@ -233,7 +273,7 @@ final class Context {
             }
         }
         retired.removeIf(Work::isDone);
-        return retired.isEmpty();
+        return retired.isEmpty() && greens.stream().allMatch(Context::isClear);
     }
 
     /** Whether all work issued to a stream is done. For the default stream, the blocking streams count as well. */

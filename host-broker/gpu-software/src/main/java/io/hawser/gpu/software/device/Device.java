@@ -57,6 +57,11 @@ final class Device implements AutoCloseable {
         return current;
     }
 
+    /** The context that owns what a call creates, or null. */
+    private Context owner() {
+        return current == null ? null : current.owner;
+    }
+
     void setCurrent(Context context) {
         current = context;
     }
@@ -178,7 +183,7 @@ final class Device implements AutoCloseable {
 
     /** Assigns an allocation to the current context. */
     void ownAllocation(long address) {
-        allocationOwners.put(address, current);
+        allocationOwners.put(address, owner());
     }
 
     /** Removes an allocation that is being freed from its context. */
@@ -188,7 +193,7 @@ final class Device implements AutoCloseable {
 
     /** Assigns a module to the current context. */
     void ownModule(long handle) {
-        moduleOwners.put(handle, current);
+        moduleOwners.put(handle, owner());
     }
 
     /** Removes a module that is being unloaded from its context. */
@@ -224,13 +229,13 @@ final class Device implements AutoCloseable {
 
     private LoadedModule module(Library library) throws ImageException, PtxException,
         LoadedModule.NoMemoryException {
-        Long known = library.instances.get(current);
+        Long known = library.instances.get(owner());
         if (known == null) {
             LoadedModule module = LoadedModule.load(MemorySegment.ofArray(library.image), memory);
             module.library = library;
-            module.context = current;
+            module.context = owner();
             known = handles.add(module);
-            library.instances.put(current, known);
+            library.instances.put(owner(), known);
             ownModule(known);
         }
         return handles.get(known, LoadedModule.class);
@@ -257,7 +262,7 @@ final class Device implements AutoCloseable {
     /** A kernel by its handle; a library's kernel comes from the current context's module. Null if there is none. */
     KernelFunction function(long handle) {
         KernelFunction function = handles.get(handle, KernelFunction.class);
-        if (function == null || function.module.library == null || function.module.context == current
+        if (function == null || function.module.library == null || function.module.context == owner()
             || current == null) {
             return function;
         }
@@ -305,7 +310,7 @@ final class Device implements AutoCloseable {
     void freeAfterAll(long address) {
         freeLater();
         Context owner = allocationOwners.remove(address);
-        (owner == null ? current : owner).issueAfterAll(() -> freeNow(address));
+        (owner == null ? current.owner : owner).issueAfterAll(() -> freeNow(address));
     }
 
     /** Counts a free as pending; {@link #freeNow} completes it. */

@@ -129,8 +129,8 @@ final class Launcher {
                 device.scheduler.runCooperative(kernel, launch, grid[0], grid[1], grid[2], device.memory.arena());
             };
         } else {
-            boolean helped = !isSmall(request);
-            whole = () -> device.scheduler.runGrid(kernel, launch, grid[0], grid[1], grid[2], helped);
+            int processors = isSmall(request) ? 1 : context.processors;
+            whole = () -> device.scheduler.runGrid(kernel, launch, grid[0], grid[1], grid[2], processors);
         }
         return () -> run(context, kernel, children == null ? whole : () -> children.runAfter(whole));
     }

@@ -60,10 +60,10 @@ final class Scheduler implements AutoCloseable {
     /**
      * Runs a whole grid. The calling thread runs CTAs as well.
      *
-     * @param helped whether other processors help; for a small grid the hand-over costs more than it saves.
+     * @param most processors that may run it, at least 1. For a small grid a hand-over costs more than it saves.
      * @throws DeviceFault the first fault of any CTA; the other CTAs are cancelled.
      */
-    void runGrid(PtxKernel kernel, KernelLaunch launch, long gridX, long gridY, long gridZ, boolean helped) {
+    void runGrid(PtxKernel kernel, KernelLaunch launch, long gridX, long gridY, long gridZ, int most) {
         long total = gridX * gridY * gridZ;
         running.add(launch);
         try {
@@ -71,7 +71,7 @@ final class Scheduler implements AutoCloseable {
                 launch.cancel();
             }
             Grid grid = new Grid(kernel, launch, gridX, gridY, total, batch(total));
-            int extra = helped ? (int) Math.min(processors - 1L, (total - 1) / grid.batch) : 0;
+            int extra = (int) Math.min(most - 1L, (total - 1) / grid.batch);
             for (int i = 0; i < extra; i++) {
                 recruit(grid);
             }

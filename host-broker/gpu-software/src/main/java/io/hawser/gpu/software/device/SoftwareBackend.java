@@ -7,6 +7,7 @@ import io.hawser.cuda.backend.DeviceLinker;
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.GraphBackend;
+import io.hawser.cuda.backend.GreenContexts;
 import io.hawser.cuda.backend.MemoryPools;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CUdevice_P2PAttribute;
@@ -41,6 +42,7 @@ public final class SoftwareBackend implements GpuBackend {
     private final SoftwareVirtualMemory virtualMemory;
     private final Graphs graphs;
     private final SoftwarePools pools;
+    private final SoftwareGreenContexts greenContexts;
     private final SoftwareLinker linker = new SoftwareLinker();
     private final Map<Long, Arena> staging = new ConcurrentHashMap<>();
 
@@ -66,6 +68,7 @@ public final class SoftwareBackend implements GpuBackend {
         virtualMemory = SoftwareVirtualMemory.of(device.memory);
         graphs = new Graphs(device, launcher);
         pools = new SoftwarePools(device);
+        greenContexts = new SoftwareGreenContexts(device);
     }
 
     @Override
@@ -121,7 +124,11 @@ public final class SoftwareBackend implements GpuBackend {
         if (context == null) {
             return CUDA_ERROR_INVALID_CONTEXT;
         }
-        device.release(context);
+        if (context.isGreen()) {
+            context.owner.greens().remove(context);
+        } else {
+            device.release(context);
+        }
         for (Stream stream : new ArrayList<>(context.streams())) {
             device.handles.remove(stream.id);
         }
@@ -407,6 +414,11 @@ public final class SoftwareBackend implements GpuBackend {
     @Override
     public ArrayBackend arrays() {
         return arrays;
+    }
+
+    @Override
+    public GreenContexts greenContexts() {
+        return greenContexts;
     }
 
     @Override

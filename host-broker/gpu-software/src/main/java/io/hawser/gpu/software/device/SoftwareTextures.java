@@ -94,7 +94,7 @@ final class SoftwareTextures {
     }
 
     private int add(MemorySegment out, KernelObjects.Entry object) {
-        long number = device.memory.arena().objects().add(device.current(), object);
+        long number = device.memory.arena().objects().add(device.current().owner, object);
         out.set(LONG, 0, number);
         return number == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     }
@@ -107,7 +107,7 @@ final class SoftwareTextures {
             return CUDA_ERROR_INVALID_VALUE;
         }
         if (check == CUDA_SUCCESS) {
-            device.current().issueAfterAll(() -> objects.remove(number));
+            device.current().owner.issueAfterAll(() -> objects.remove(number));
         }
         return check;
     }
