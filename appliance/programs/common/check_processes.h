@@ -4,6 +4,8 @@
 
 #include "check.h"
 
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +20,49 @@ static inline void receive_bytes(int descriptor, void *data, size_t bytes) {
         check_true("the other process goes on", more > 0);
         got += (size_t) more;
     }
+}
+
+/* A message of one byte and a descriptor. */
+typedef struct check_passing {
+    char byte;
+    struct iovec data;
+    struct msghdr message;
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+} check_passing_t;
+
+static inline void check_passing_begin_(check_passing_t *passing) {
+    memset(passing, 0, sizeof *passing);
+    passing->data.iov_base = &passing->byte;
+    passing->data.iov_len = 1;
+    passing->message.msg_iov = &passing->data;
+    passing->message.msg_iovlen = 1;
+    passing->message.msg_control = passing->control.bytes;
+    passing->message.msg_controllen = sizeof passing->control.bytes;
+}
+
+/* Sends a descriptor through a Unix socket; the sender keeps it. */
+static inline void send_descriptor(int socket, int descriptor) {
+    check_passing_t passing;
+    check_passing_begin_(&passing);
+    passing.control.header.cmsg_len = CMSG_LEN(sizeof(int));
+    passing.control.header.cmsg_level = SOL_SOCKET;
+    passing.control.header.cmsg_type = SCM_RIGHTS;
+    memcpy(CMSG_DATA(&passing.control.header), &descriptor, sizeof descriptor);
+    check_true("a socket takes a descriptor", sendmsg(socket, &passing.message, 0) == 1);
+}
+
+static inline int receive_descriptor(int socket) {
+    check_passing_t passing;
+    check_passing_begin_(&passing);
+    check_true("the other process passes a descriptor", recvmsg(socket, &passing.message, 0) == 1);
+    struct cmsghdr *header = CMSG_FIRSTHDR(&passing.message);
+    check_true("a descriptor comes", header != NULL && header->cmsg_type == SCM_RIGHTS);
+    int descriptor;
+    memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    return descriptor;
 }
 
 /* The function of one process; each process reads from `in` what the other wrote to its `out`. */

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
-#include <sys/socket.h>
 
 #ifndef HAWSER_NVIDIA_HEADER
 typedef unsigned long long CUmemGenericAllocationHandle;
@@ -65,36 +64,6 @@ static const CUmemAllocationHandleType FILE_DESCRIPTOR = CU_MEM_HANDLE_TYPE_POSI
 static int sockets[2]; /* the parent's end and the child's */
 static CUmemAllocationProp prop;
 static size_t unit;
-
-/* Sends or receives a descriptor with the byte that carries it. */
-static struct msghdr *message_for(void *control, size_t control_bytes) {
-    static char byte;
-    static struct iovec data = {.iov_base = &byte, .iov_len = 1};
-    static struct msghdr message;
-    message =
-        (struct msghdr) {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = control_bytes};
-    return &message;
-}
-
-static void pass_descriptor(int descriptor) {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
-    struct msghdr *message = message_for(control, sizeof control);
-    struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    *header = (struct cmsghdr) {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-    check_true("a socket takes a descriptor", sendmsg(sockets[0], message, 0) == 1);
-}
-
-static int take_descriptor(void) {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
-    struct msghdr *message = message_for(control, sizeof control);
-    check_true("the parent passes a descriptor", recvmsg(sockets[1], message, 0) == 1);
-    struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    check_true("a descriptor comes", header != NULL && header->cmsg_type == SCM_RIGHTS);
-    int descriptor;
-    memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-    return descriptor;
-}
 
 static void turn(int out) {
     send_bytes(out, "", 1);
@@ -181,7 +150,7 @@ static void child(int in, int out) {
     close(file);
 
     /* Both see what the other writes; the descriptor may be closed at once. */
-    int descriptor = take_descriptor();
+    int descriptor = receive_descriptor(sockets[1]);
     CUmemGenericAllocationHandle shared = import_memory(descriptor);
     CUmemGenericAllocationHandle twice = import_memory(descriptor);
     close(descriptor);
@@ -210,7 +179,7 @@ static void child(int in, int out) {
     CU_OK(cuMemRelease(shared));
 
     /* The parent has released the memory before this process imports it. */
-    descriptor = take_descriptor();
+    descriptor = receive_descriptor(sockets[1]);
     shared = import_memory(descriptor);
     close(descriptor);
     address = map(shared, 1);
@@ -224,7 +193,7 @@ static void child(int in, int out) {
     CUmemGenericAllocationHandle pieces[PIECES];
     const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     for (int i = 0; i < PIECES; i++) {
-        descriptor = take_descriptor();
+        descriptor = receive_descriptor(sockets[1]);
         pieces[i] = import_memory(descriptor);
         close(descriptor);
         CU_OK(cuMemMap(base + (size_t) i * unit, unit, 0, pieces[i], 0));
@@ -270,7 +239,7 @@ static void parent(int in, int out) {
     check_filled("its own memory", second, UNITS, 11);
     unmap(second, UNITS);
     CU_OK(cuMemRelease(own));
-    pass_descriptor(descriptor);
+    send_descriptor(sockets[0], descriptor);
     close(descriptor);
     wait_turn(in);
     check_filled("the child's values", address, UNITS, 22);
@@ -285,7 +254,7 @@ static void parent(int in, int out) {
     descriptor = export_memory(memory);
     unmap(address, 1);
     CU_OK(cuMemRelease(memory));
-    pass_descriptor(descriptor);
+    send_descriptor(sockets[0], descriptor);
     close(descriptor);
 
     CUmemGenericAllocationHandle pieces[PIECES];
@@ -297,7 +266,7 @@ static void parent(int in, int out) {
         descriptor = export_memory(pieces[i]);
         int duplicate = dup(descriptor);
         close(descriptor);
-        pass_descriptor(duplicate);
+        send_descriptor(sockets[0], duplicate);
         close(duplicate);
     }
     wait_turn(in);

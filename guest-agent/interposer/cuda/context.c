@@ -7,6 +7,7 @@
 #include "managed.h"
 #include "mirror.h"
 #include "occupancy.h"
+#include "pool.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_interval.h"
@@ -127,6 +128,7 @@ CUresult hws_context_end(CUcontext context) {
     CUresult result = hws_call_hwsContextDestroy(context); /* waits for the work that may use blocks of the arena */
     hws_range_t block;
     while (hws_interval_take_block(handle, &block)) {
+        hws_pool_charge(block.owner, -(int64_t) block.bytes);
         hws_managed_free_block(&block);
     }
     hws_context_t *kept = hws_context_get(context);

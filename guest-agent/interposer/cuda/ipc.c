@@ -2,9 +2,11 @@
  * Memory and events of other processes. A handle is a name of 128 bits that the worker has made, followed by zeros. The
  * guest counts the openings of one name, as CUDA does, so that only the first goes to the worker.
  */
+#include "ipc.h"
 #include "capture.h"
 #include "context.h"
 #include "event.h"
+
 #include "hws_cuda_calls.h"
 #include "hws_interval.h"
 
@@ -59,7 +61,7 @@ static void forget_ended(void) {
 }
 
 /* Opens the memory at the worker and enters it. Lock held. */
-static CUresult open_first(hws_opened_t *opened, CUdevice device) {
+static CUresult open_first(hws_opened_t *opened, CUdevice device, uint64_t pool) {
     uint64_t name[2], bytes;
     memcpy(name, opened->name.reserved, sizeof name);
     const HwsIpcMemory memory = (HwsIpcMemory) (uintptr_t) opened->memory;
@@ -68,6 +70,7 @@ static CUresult open_first(hws_opened_t *opened, CUdevice device) {
                                .bytes = bytes,
                                .memory = HWS_MEMORY_OPENED,
                                .device = device,
+                               .owner = pool,
                                .context = opened->context};
     if (!hws_interval_insert(&range)) {
         hws_call_hwsIpcClose(memory);
@@ -77,7 +80,7 @@ static CUresult open_first(hws_opened_t *opened, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, CUdevice device) {
+static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, CUdevice device, uint64_t pool) {
     static _Atomic bool logged;
     const uint64_t context = (uint64_t) (uintptr_t) hws_context_owner();
     forget_ended();
@@ -95,7 +98,7 @@ static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, 
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *opened = (hws_opened_t) {.name = *name, .context = context, .memory = memory, .references = 1, .next = all_opened};
-    CUresult result = open_first(opened, device);
+    CUresult result = open_first(opened, device, pool);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_IPC_MEMORY, memory);
         free(opened);
@@ -116,16 +119,25 @@ HWS_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle han
     CUdevice device;
     HWS_TRY(hws_context_device(&device));
     pthread_mutex_lock(&lock);
-    CUresult result = open_locked(pdptr, &handle, device);
+    CUresult result = open_locked(pdptr, &handle, device, 0);
     pthread_mutex_unlock(&lock);
     return result;
 }
 
-/* Lock held. */
-static CUresult close_locked(CUdeviceptr address) {
+CUresult hws_ipc_open_pooled(const uint64_t name[2], CUdevice device, uint64_t pool, CUdeviceptr *address_p) {
+    CUipcMemHandle handle = {{0}};
+    memcpy(handle.reserved, name, NAME_BYTES);
+    pthread_mutex_lock(&lock);
+    CUresult result = open_locked(address_p, &handle, device, pool);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* Closes memory of a pool, or of an IPC handle. Lock held. */
+static CUresult close_locked(CUdeviceptr address, bool pooled) {
     hws_range_t range;
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, address, &range) && range.base == address
-                && range.memory == HWS_MEMORY_OPENED);
+                && range.memory == HWS_MEMORY_OPENED && (range.owner != 0) == pooled);
     hws_opened_t **at_p = &all_opened;
     while (*at_p != NULL && ((*at_p)->address != address || (*at_p)->context != range.context)) {
         at_p = &(*at_p)->next;
@@ -147,7 +159,14 @@ HWS_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
     HWS_ENTER_CONTEXT();
     HWS_UNSAFE();
     pthread_mutex_lock(&lock);
-    CUresult result = close_locked(dptr);
+    CUresult result = close_locked(dptr, false);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult hws_ipc_close_pooled(CUdeviceptr address) {
+    pthread_mutex_lock(&lock);
+    CUresult result = close_locked(address, true);
     pthread_mutex_unlock(&lock);
     return result;
 }

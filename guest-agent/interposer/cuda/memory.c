@@ -8,6 +8,7 @@
 
 #include "hws_cuda_calls.h"
 #include "hws_interval.h"
+#include "ipc.h"
 #include "managed.h"
 #include "pool.h"
 
@@ -107,8 +108,14 @@ static CUresult free_block(CUdeviceptr address, uint64_t context) {
     HWS_TRY(hws_context_wait((CUcontext) (uintptr_t) context));
     HWS_TRY(hws_context_wait_for_all()); /* work of another context may use the block as well */
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, address, &range));
+    hws_pool_charge(range.owner, -(int64_t) range.bytes);
     hws_managed_free_block(&range);
     return CUDA_SUCCESS;
+}
+
+/* Whether the address is memory of an imported pool, whose frees end an opening. */
+static bool is_imported(const hws_range_t *range, CUdeviceptr address) {
+    return range->memory == HWS_MEMORY_OPENED && range->owner != 0 && range->base == address;
 }
 
 HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
@@ -118,7 +125,11 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
         return CUDA_SUCCESS; /* as CUDA: freeing nothing is no error */
     }
     hws_range_t range;
-    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && is_allocation(&range, dptr));
+    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range));
+    if (is_imported(&range, dptr)) {
+        return hws_ipc_close_pooled(dptr);
+    }
+    HWS_REQUIRE(is_allocation(&range, dptr));
     if (range.memory == HWS_MEMORY_GRAPH) {
         HWS_TRY(hws_graph_memory_freed(dptr));
         return hws_call_cuMemFree_v2(dptr);
@@ -170,6 +181,30 @@ static CUresult allocate_captured(CUdeviceptr *dptr, size_t bytes, CUstream stre
     return hws_capture_allocate(stream, &props, bytes, dptr);
 }
 
+/* Allocates from a pool that lives in the guest. hws_pool_begin() has counted the bytes. */
+static CUresult allocate_local(CUdeviceptr *dptr, size_t bytes, CUdevice device, CUmemoryPool pool) {
+    const uint64_t owner = (uint64_t) (uintptr_t) pool;
+    CUdeviceptr address;
+    CUresult result = hws_device_memory_allocate(device, bytes, &address);
+    if (result == CUDA_SUCCESS) {
+        const hws_range_t range = {.base = address,
+                                   .bytes = bytes,
+                                   .memory = HWS_MEMORY_POOL,
+                                   .device = device,
+                                   .owner = owner,
+                                   .arena = true,
+                                   .context = (uint64_t) (uintptr_t) hws_context_owner()};
+        if (hws_interval_insert(&range)) {
+            *dptr = address;
+            return CUDA_SUCCESS;
+        }
+        hws_device_memory_free(device, address, bytes);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    hws_pool_charge(owner, -(int64_t) bytes);
+    return result;
+}
+
 HWS_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(dptr != NULL && bytesize != 0);
@@ -184,6 +219,10 @@ HWS_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     HWS_TRY(hws_pool_current(device, &pool));
+    HWS_TRY(hws_pool_begin(pool, bytesize, &device));
+    if (device >= 0) {
+        return allocate_local(dptr, bytesize, device, pool);
+    }
     HWS_TRY(hws_call_cuMemAllocAsync(&address, bytesize, hStream));
     CUresult result = enter(address, bytesize, HWS_MEMORY_POOL, (uint64_t) (uintptr_t) pool);
     if (result != CUDA_SUCCESS) {
@@ -202,6 +241,11 @@ HWS_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, 
     HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
     HWS_CAPTURE(hStream, allocate_captured(dptr, bytesize, hStream));
     HWS_UNSAFE();
+    CUdevice device;
+    HWS_TRY(hws_pool_begin(pool, bytesize, &device));
+    if (device >= 0) {
+        return allocate_local(dptr, bytesize, device, pool);
+    }
     CUdeviceptr address;
     HWS_TRY(hws_call_cuMemAllocFromPoolAsync(&address, bytesize, pool, hStream));
     CUresult result = enter(address, bytesize, HWS_MEMORY_POOL, (uint64_t) (uintptr_t) pool);
@@ -220,12 +264,20 @@ HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     HWS_CAPTURE(hStream, hws_capture_free(hStream, dptr));
     HWS_UNSAFE();
     hws_range_t range;
-    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && is_allocation(&range, dptr));
+    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range));
+    if (is_imported(&range, dptr)) {
+        return hws_ipc_close_pooled(dptr);
+    }
+    HWS_REQUIRE(is_allocation(&range, dptr));
     if (range.memory == HWS_MEMORY_GRAPH) {
         HWS_TRY(hws_graph_memory_freed(dptr));
         return hws_call_cuMemFreeAsync(dptr, hStream);
     }
-    if (range.arena) { /* CUDA accepts it as well, and may wait */
+    /*
+     * CUDA accepts memory of cuMemAlloc as well, and may wait. Known deviation: memory of a pool for other processes
+     * waits, too, so a program must not free it in a stream that waits for a later action of the same thread.
+     */
+    if (range.arena) {
         return free_block(dptr, range.context);
     }
     HWS_REQUIRE(hws_interval_remove(HWS_SIDE_DEVICE, dptr, &range));

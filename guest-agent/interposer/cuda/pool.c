@@ -4,6 +4,7 @@
 #include "capture.h"
 #include "context.h"
 #include "device.h"
+#include "device_memory.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_interval.h"
@@ -20,6 +21,9 @@
 typedef struct hws_pool {
     CUdevice device;
     _Atomic int64_t used, high;
+    enum { HWS_POOL_OF_WORKER, HWS_POOL_EXPORTED, HWS_POOL_IMPORTED } place; /* see pool_share.c */
+    uint64_t max_bytes;                                                      /* of an exported pool; 0: none */
+    _Atomic uint64_t values[CU_MEMPOOL_ATTR_RELEASE_THRESHOLD + 1];          /* settings, without effect there */
 } hws_pool_t;
 
 static hws_pool_t *pool_get(uint64_t pool) {
@@ -36,6 +40,38 @@ void hws_pool_charge(uint64_t pool, int64_t bytes) {
     }
 }
 
+static CUdevice device_if(uint64_t pool, int place) {
+    const hws_pool_t *kept = pool_get(pool);
+    return kept != NULL && (int) kept->place == place ? kept->device : -1;
+}
+
+CUdevice hws_pool_exported(uint64_t pool) {
+    return device_if(pool, HWS_POOL_EXPORTED);
+}
+
+CUdevice hws_pool_imported(uint64_t pool) {
+    return device_if(pool, HWS_POOL_IMPORTED);
+}
+
+CUresult hws_pool_begin(CUmemoryPool pool, uint64_t bytes, CUdevice *device_p) {
+    const uint64_t handle = (uint64_t) (uintptr_t) pool;
+    HWS_REQUIRE(hws_pool_imported(handle) < 0); /* CUDA: nothing can be allocated from it */
+    *device_p = hws_pool_exported(handle);
+    if (*device_p < 0) {
+        return CUDA_SUCCESS;
+    }
+    if (bytes > INT64_MAX) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    hws_pool_charge(handle, (int64_t) bytes);
+    const hws_pool_t *kept = pool_get(handle);
+    if (kept->max_bytes != 0 && (uint64_t) atomic_load(&kept->used) > kept->max_bytes) {
+        hws_pool_charge(handle, -(int64_t) bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+}
+
 /* A null pool is an invalid value, not an invalid handle. */
 #define CHECK_POOL(pool)                                                                                               \
     HWS_REQUIRE((pool) != NULL);                                                                                       \
@@ -50,8 +86,34 @@ static uint64_t new_pool(CUdevice device) {
         return 0;
     }
     kept->device = device;
+    for (int reuse = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
+         reuse <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES; reuse++) {
+        kept->values[reuse] = 1; /* CUDA's defaults */
+    }
     hws_handle_attach(HWS_KIND_MEMORY_POOL, handle, kept);
     return handle;
+}
+
+/* Makes a pool that lives in the guest. */
+static CUresult new_local(CUdevice device, int place, uint64_t max_bytes, CUmemoryPool *pool_p) {
+    uint64_t handle = new_pool(device);
+    if (handle == 0) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    hws_pool_t *kept = pool_get(handle);
+    kept->place = place;
+    kept->max_bytes = max_bytes;
+    *pool_p = (CUmemoryPool) (uintptr_t) handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_pool_import(CUdevice device, CUmemoryPool *pool_p) {
+    return new_local(device, HWS_POOL_IMPORTED, 0, pool_p);
+}
+
+/* Whether the worker does not know the pool. */
+static bool is_local(CUmemoryPool pool) {
+    return pool_get((uint64_t) (uintptr_t) pool)->place != HWS_POOL_OF_WORKER;
 }
 
 static CUmemoryPool default_pools[HWS_MAX_DEVICES], current_pools[HWS_MAX_DEVICES];
@@ -110,7 +172,10 @@ HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     HWS_ENTER();
     CHECK_POOL(pool);
     HWS_REQUIRE(hws_device_get(dev) != NULL);
-    HWS_TRY(hws_call_cuDeviceSetMemPool(hws_device_get(dev)->ordinal, pool));
+    HWS_REQUIRE(hws_pool_imported((uint64_t) (uintptr_t) pool) < 0);
+    if (!is_local(pool)) {
+        HWS_TRY(hws_call_cuDeviceSetMemPool(hws_device_get(dev)->ordinal, pool));
+    }
     pthread_mutex_lock(&lock);
     current_pools[dev] = pool;
     pthread_mutex_unlock(&lock);
@@ -159,9 +224,15 @@ HWS_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     HWS_ENTER();
     CHECK_POOL(pool);
     HWS_REQUIRE(!is_default(pool)); /* as CUDA: it belongs to the device */
-    CUresult result = hws_call_cuMemPoolDestroy(pool);
+    CUresult result = is_local(pool) ? CUDA_SUCCESS : hws_call_cuMemPoolDestroy(pool);
     hws_handle_drop(HWS_KIND_MEMORY_POOL, (uint64_t) (uintptr_t) pool);
     return result;
+}
+
+HWS_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
+    HWS_ENTER();
+    CHECK_POOL(pool);
+    return is_local(pool) ? CUDA_SUCCESS : hws_call_cuMemPoolTrimTo(pool, minBytesToKeep);
 }
 
 /* Translates a location to the worker's numbers of devices. */
@@ -171,6 +242,17 @@ static CUresult place_of(const CUmemLocation *location, CUmemLocation *place_p) 
         return CUDA_ERROR_INVALID_DEVICE;
     }
     *place_p = (CUmemLocation) {.type = location->type, .id = hws_device_get(location->id)->ordinal};
+    return CUDA_SUCCESS;
+}
+
+/* Known deviation: other devices get access to memory of such a pool by cuCtxEnablePeerAccess only. */
+static CUresult set_local_access(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
+    static _Atomic bool logged;
+    for (size_t i = 0; i < count; i++) {
+        if (map[i].location.id != pool_get((uint64_t) (uintptr_t) pool)->device) {
+            return hws_unsupported_use(&logged, "access of another device to a memory pool with handles to export");
+        }
+    }
     return CUDA_SUCCESS;
 }
 
@@ -189,7 +271,7 @@ HWS_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc 
             return CUDA_ERROR_INVALID_DEVICE; /* as CUDA: the pool's own device keeps its access */
         }
     }
-    return hws_call_cuMemPoolSetAccess(pool, places, count);
+    return is_local(pool) ? set_local_access(pool, map, count) : hws_call_cuMemPoolSetAccess(pool, places, count);
 }
 
 HWS_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
@@ -198,6 +280,11 @@ HWS_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool me
     HWS_REQUIRE(flags != NULL && location != NULL);
     CUmemLocation place;
     HWS_TRY(place_of(location, &place));
+    if (is_local(memPool)) {
+        bool own = location->id == pool_get((uint64_t) (uintptr_t) memPool)->device;
+        *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        return CUDA_SUCCESS;
+    }
     return hws_call_cuMemPoolGetAccess(flags, memPool, &place);
 }
 
@@ -207,11 +294,16 @@ HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
     HWS_UNSAFE();
     HWS_REQUIRE(pool != NULL && poolProps != NULL);
     if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE
-        || poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
-        return hws_unsupported_use(&logged, "a memory pool on the host or with handles to export");
+        || (poolProps->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
+        return hws_unsupported_use(&logged, "a memory pool on the host or with handles other than descriptors");
     }
     if (hws_device_get(poolProps->location.id) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
+    }
+    if (poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+        return hws_device_memory_has_arena(poolProps->location.id)
+            ? new_local(poolProps->location.id, HWS_POOL_EXPORTED, poolProps->maxSize, pool)
+            : hws_unsupported_use(&logged, "a memory pool with handles to export on this GPU");
     }
     uint64_t handle = new_pool(poolProps->location.id);
     if (handle == 0) {
@@ -262,7 +354,13 @@ HWS_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute
     HWS_REQUIRE(value != NULL && is_attribute(attr));
     CHECK_POOL(pool);
     uint64_t wide = 0;
-    CUresult result = hws_call_hwsMemPoolGetAttribute(pool, attr, &wide);
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    if (!is_local(pool)) {
+        result = hws_call_hwsMemPoolGetAttribute(pool, attr, &wide);
+    } else if (attr <= CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
+        wide = atomic_load(&pool_get((uint64_t) (uintptr_t) pool)->values[attr]);
+        result = CUDA_SUCCESS;
+    }
     if (result == CUDA_ERROR_NOT_SUPPORTED) {
         result = count_of(pool_get((uint64_t) (uintptr_t) pool), attr, &wide);
     }
@@ -280,7 +378,13 @@ HWS_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute
     bool watermark = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
     HWS_REQUIRE(!watermark || wide == 0); /* CUDA: a watermark can only be reset */
     HWS_REQUIRE(attr != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT && attr != CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
-    CUresult result = hws_call_hwsMemPoolSetAttribute(pool, attr, wide);
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    if (!is_local(pool)) {
+        result = hws_call_hwsMemPoolSetAttribute(pool, attr, wide);
+    } else if (!watermark) {
+        atomic_store(&pool_get((uint64_t) (uintptr_t) pool)->values[attr], wide);
+        result = CUDA_SUCCESS;
+    }
     if (watermark && result == CUDA_ERROR_NOT_SUPPORTED) {
         hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
         atomic_store(&kept->high, atomic_load(&kept->used));

@@ -97,3 +97,34 @@ HWS_API cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMem
     HWS_ENTER_CONTEXT();
     return hws_result(cuMemPoolGetAccess((CUmemAccess_flags *) flags, memPool, (CUmemLocation *) location));
 }
+
+HWS_API cudaError_t cudaMemPoolExportToShareableHandle(void *shareableHandle, cudaMemPool_t memPool,
+                                                       enum cudaMemAllocationHandleType handleType,
+                                                       unsigned int flags) {
+    HWS_ENTER_CONTEXT();
+    return hws_result(
+        cuMemPoolExportToShareableHandle(shareableHandle, memPool, (CUmemAllocationHandleType) handleType, flags));
+}
+
+HWS_API cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *memPool, void *shareableHandle,
+                                                         enum cudaMemAllocationHandleType handleType,
+                                                         unsigned int flags) {
+    HWS_ENTER_CONTEXT();
+    return hws_result(
+        cuMemPoolImportFromShareableHandle(memPool, shareableHandle, (CUmemAllocationHandleType) handleType, flags));
+}
+
+HWS_API cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *exportData, void *ptr) {
+    HWS_ENTER_CONTEXT();
+    return hws_result(cuMemPoolExportPointer((CUmemPoolPtrExportData *) exportData, (CUdeviceptr) (uintptr_t) ptr));
+}
+
+HWS_API cudaError_t cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool,
+                                             struct cudaMemPoolPtrExportData *exportData) {
+    HWS_REQUIRE(ptr != NULL);
+    HWS_ENTER_CONTEXT();
+    CUdeviceptr address;
+    HWS_TRY(hws_error_from_driver(cuMemPoolImportPointer(&address, memPool, (CUmemPoolPtrExportData *) exportData)));
+    *ptr = (void *) (uintptr_t) address;
+    return cudaSuccess;
+}
