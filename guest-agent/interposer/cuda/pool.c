@@ -293,6 +293,9 @@ HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
     HWS_ENTER();
     HWS_UNSAFE();
     HWS_REQUIRE(pool != NULL && poolProps != NULL);
+    HWS_REQUIRE(poolProps->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT); /* as CUDA documents */
+    HWS_REQUIRE(poolProps->location.type != CU_MEM_LOCATION_TYPE_HOST
+                || poolProps->handleTypes == CU_MEM_HANDLE_TYPE_NONE);
     if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE
         || (poolProps->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
         return hws_unsupported_use(&logged, "a memory pool on the host or with handles other than descriptors");
