@@ -162,6 +162,16 @@ void hws_interval_set_flags(hws_side_t side, uint64_t base, unsigned flags) {
     pthread_rwlock_unlock(&map->lock);
 }
 
+void hws_interval_set_owner(hws_side_t side, uint64_t base, uint64_t owner) {
+    hws_map_t *map = &maps[side];
+    pthread_rwlock_wrlock(&map->lock);
+    hws_range_t *range = find_locked(map, base);
+    if (range != NULL && range->base == base) {
+        range->owner = owner;
+    }
+    pthread_rwlock_unlock(&map->lock);
+}
+
 void hws_interval_remove_all(uint64_t owner, uint64_t context) {
     hws_map_t *map = &maps[HWS_SIDE_DEVICE];
     pthread_rwlock_wrlock(&map->lock);

@@ -63,6 +63,9 @@ bool hws_interval_set_sync_memops(hws_side_t side, uint64_t address, bool value)
 /* Replaces the flags of the range that starts at base, if there is one. */
 void hws_interval_set_flags(hws_side_t side, uint64_t base, unsigned flags);
 
+/* Enters the pool of host memory that starts at base. */
+void hws_interval_set_owner(hws_side_t side, uint64_t base, uint64_t owner);
+
 /*
  * Removes every device range of a module or pool (owner), or, when owner is 0, of a context. Blocks of the arena stay,
  * because their owner still has to free them.

@@ -97,7 +97,6 @@ static void restrict_attributes(HwsDeviceInfo *info) {
         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
-        CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED,
     };
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         info->attributes[absent[i]] = 0;
@@ -107,6 +106,9 @@ static void restrict_attributes(HwsDeviceInfo *info) {
     }
     info->attributes[CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES] =
         info->arenaBytes != 0 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
+    /* Memory of such pools has one address on both sides, like mapped memory of the region. */
+    info->attributes[CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED] =
+        info->attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY];
     info->attributes[CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1; /* default-kind copies work: hws_interval.h */
     info->attributes[CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED] = 1;
 }

@@ -3,6 +3,7 @@
  * TCP, and when the heap is full, it is ordinary memory, locked as far as the process's limit allows. An asynchronous
  * copy to it still returns at once, but devices do not see it. Nor do they see registered memory, which stays in place.
  */
+#include "host_memory.h"
 #include "capture.h"
 #include "context.h"
 #include "deferred.h"
@@ -10,6 +11,7 @@
 
 #include "hws_interval.h"
 #include "pinned.h"
+#include "pool.h"
 #include "unseen.h"
 
 #include <sys/mman.h>
@@ -107,15 +109,31 @@ static void end_copies(const void *p, uint64_t bytes) {
     hws_deferred_forget(p, bytes);
 }
 
-HWS_EXPORT CUresult cuMemFreeHost(void *p) {
-    HWS_ENTER_CONTEXT();
-    HWS_UNSAFE();
-    hws_range_t range;
-    if (p == NULL) {
-        return CUDA_SUCCESS;
+CUresult hws_host_memory_allocate(uint64_t bytes, uint64_t pool, CUdeviceptr *address_p) {
+    hws_heap_block_t block;
+    void *memory;
+    int status = hws_pinned_allocate(bytes, &block, &memory);
+    if (status != CUDA_SUCCESS) {
+        return status == HWS_HEAP_FULL ? CUDA_ERROR_OUT_OF_MEMORY : (CUresult) status;
     }
+    const uint64_t address = (uint64_t) (uintptr_t) memory;
+    if (block.address != address) { /* the region lies elsewhere in this process */
+        hws_pinned_free(memory, bytes);
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    HWS_TRY(allocate_shared(bytes, &block, memory, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    hws_interval_set_owner(HWS_SIDE_HOST, address, pool);
+    *address_p = address;
+    return CUDA_SUCCESS;
+}
+
+/* Frees memory of the host that is a pool's or, with `pooled` false, a program's. */
+static CUresult free_host(void *p, bool pooled) {
+    hws_range_t range;
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range) && range.base == (uintptr_t) p
-                && range.memory == HWS_MEMORY_HOST && hws_interval_remove(HWS_SIDE_HOST, range.base, &range));
+                && range.memory == HWS_MEMORY_HOST && (range.owner != 0) == pooled
+                && hws_interval_remove(HWS_SIDE_HOST, range.base, &range));
+    hws_pool_charge(range.owner, -(int64_t) range.bytes);
     if (range.shared) {
         hws_range_t mapped;
         if (range.twin != 0) {
@@ -129,6 +147,16 @@ HWS_EXPORT CUresult cuMemFreeHost(void *p) {
     end_copies(p, range.bytes);
     munmap(p, range.bytes);
     return result;
+}
+
+CUresult hws_host_memory_free(uint64_t address) {
+    return free_host((void *) (uintptr_t) address, true);
+}
+
+HWS_EXPORT CUresult cuMemFreeHost(void *p) {
+    HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
+    return p == NULL ? CUDA_SUCCESS : free_host(p, false);
 }
 
 /* Whether CUDA has allocated the memory; such memory cannot be registered. */

@@ -5,6 +5,7 @@
 #include "device.h"
 #include "device_memory.h"
 #include "graph_memory.h"
+#include "host_memory.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_interval.h"
@@ -113,9 +114,17 @@ static CUresult free_block(CUdeviceptr address, uint64_t context) {
     return CUDA_SUCCESS;
 }
 
-/* Whether the address is memory of an imported pool, whose frees end an opening. */
-static bool is_imported(const hws_range_t *range, CUdeviceptr address) {
+/* Whether the address is memory of a pool that is imported or the host's. */
+static bool is_elsewhere(const hws_range_t *range, CUdeviceptr address) {
+    hws_range_t host;
+    if (range->memory == HWS_MEMORY_MAPPED) {
+        return hws_interval_find(HWS_SIDE_HOST, range->twin, &host) && host.owner != 0 && host.twin == address;
+    }
     return range->memory == HWS_MEMORY_OPENED && range->owner != 0 && range->base == address;
+}
+
+static CUresult free_elsewhere(const hws_range_t *range) {
+    return range->memory == HWS_MEMORY_MAPPED ? hws_host_memory_free(range->twin) : hws_ipc_close_pooled(range->base);
 }
 
 HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
@@ -126,8 +135,8 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     }
     hws_range_t range;
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range));
-    if (is_imported(&range, dptr)) {
-        return hws_ipc_close_pooled(dptr);
+    if (is_elsewhere(&range, dptr)) {
+        return free_elsewhere(&range);
     }
     HWS_REQUIRE(is_allocation(&range, dptr));
     if (range.memory == HWS_MEMORY_GRAPH) {
@@ -181,27 +190,32 @@ static CUresult allocate_captured(CUdeviceptr *dptr, size_t bytes, CUstream stre
     return hws_capture_allocate(stream, &props, bytes, dptr);
 }
 
+static CUresult allocate_in_arena(CUdeviceptr *dptr, size_t bytes, CUdevice device, uint64_t pool) {
+    CUdeviceptr address;
+    HWS_TRY(hws_device_memory_allocate(device, bytes, &address));
+    const hws_range_t range = {.base = address,
+                               .bytes = bytes,
+                               .memory = HWS_MEMORY_POOL,
+                               .device = device,
+                               .owner = pool,
+                               .arena = true,
+                               .context = (uint64_t) (uintptr_t) hws_context_owner()};
+    if (!hws_interval_insert(&range)) {
+        hws_device_memory_free(device, address, bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *dptr = address;
+    return CUDA_SUCCESS;
+}
+
 /* Allocates from a pool that lives in the guest. hws_pool_begin() has counted the bytes. */
 static CUresult allocate_local(CUdeviceptr *dptr, size_t bytes, CUdevice device, CUmemoryPool pool) {
     const uint64_t owner = (uint64_t) (uintptr_t) pool;
-    CUdeviceptr address;
-    CUresult result = hws_device_memory_allocate(device, bytes, &address);
-    if (result == CUDA_SUCCESS) {
-        const hws_range_t range = {.base = address,
-                                   .bytes = bytes,
-                                   .memory = HWS_MEMORY_POOL,
-                                   .device = device,
-                                   .owner = owner,
-                                   .arena = true,
-                                   .context = (uint64_t) (uintptr_t) hws_context_owner()};
-        if (hws_interval_insert(&range)) {
-            *dptr = address;
-            return CUDA_SUCCESS;
-        }
-        hws_device_memory_free(device, address, bytes);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = device == CU_DEVICE_CPU ? hws_host_memory_allocate(bytes, owner, dptr)
+                                              : allocate_in_arena(dptr, bytes, device, owner);
+    if (result != CUDA_SUCCESS) {
+        hws_pool_charge(owner, -(int64_t) bytes);
     }
-    hws_pool_charge(owner, -(int64_t) bytes);
     return result;
 }
 
@@ -220,7 +234,7 @@ HWS_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream
     }
     HWS_TRY(hws_pool_current(device, &pool));
     HWS_TRY(hws_pool_begin(pool, bytesize, &device));
-    if (device >= 0) {
+    if (device != HWS_POOL_DEVICE_NONE) {
         return allocate_local(dptr, bytesize, device, pool);
     }
     HWS_TRY(hws_call_cuMemAllocAsync(&address, bytesize, hStream));
@@ -243,7 +257,7 @@ HWS_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, 
     HWS_UNSAFE();
     CUdevice device;
     HWS_TRY(hws_pool_begin(pool, bytesize, &device));
-    if (device >= 0) {
+    if (device != HWS_POOL_DEVICE_NONE) {
         return allocate_local(dptr, bytesize, device, pool);
     }
     CUdeviceptr address;
@@ -265,8 +279,8 @@ HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     HWS_UNSAFE();
     hws_range_t range;
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range));
-    if (is_imported(&range, dptr)) {
-        return hws_ipc_close_pooled(dptr);
+    if (is_elsewhere(&range, dptr)) {
+        return free_elsewhere(&range);
     }
     HWS_REQUIRE(is_allocation(&range, dptr));
     if (range.memory == HWS_MEMORY_GRAPH) {

@@ -40,7 +40,9 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
     const unsigned type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     const unsigned access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
     const unsigned long long zero = 0;
-    const CUmemoryPool pool = (CUmemoryPool) (uintptr_t) (range->memory == HWS_MEMORY_POOL ? range->owner : 0);
+    const CUmemoryPool pool =
+        (CUmemoryPool) (uintptr_t) (range->memory == HWS_MEMORY_POOL || range->memory == HWS_MEMORY_HOST ? range->owner
+                                                                                                         : 0);
     const void *address = (const void *) (uintptr_t) ptr;
     const CUdeviceptr device_base = host && range->twin != 0 ? range->twin : range->base;
     const CUdeviceptr device_address = device_base + (ptr - range->base);

@@ -21,9 +21,10 @@
 typedef struct hws_pool {
     CUdevice device;
     _Atomic int64_t used, high;
-    enum { HWS_POOL_OF_WORKER, HWS_POOL_EXPORTED, HWS_POOL_IMPORTED } place; /* see pool_share.c */
-    uint64_t max_bytes;                                                      /* of an exported pool; 0: none */
-    _Atomic uint64_t values[CU_MEMPOOL_ATTR_RELEASE_THRESHOLD + 1];          /* settings, without effect there */
+    enum { HWS_POOL_OF_WORKER, HWS_POOL_EXPORTED, HWS_POOL_IMPORTED, HWS_POOL_OF_HOST } place; /* pool_share.c */
+    uint64_t max_bytes;                                             /* of an exported pool; 0: none */
+    _Atomic uint64_t values[CU_MEMPOOL_ATTR_RELEASE_THRESHOLD + 1]; /* settings, without effect there */
+    _Atomic CUmemAccess_flags access[HWS_MAX_DEVICES];              /* as set for a pool of the host */
 } hws_pool_t;
 
 static hws_pool_t *pool_get(uint64_t pool) {
@@ -56,15 +57,15 @@ CUdevice hws_pool_imported(uint64_t pool) {
 CUresult hws_pool_begin(CUmemoryPool pool, uint64_t bytes, CUdevice *device_p) {
     const uint64_t handle = (uint64_t) (uintptr_t) pool;
     HWS_REQUIRE(hws_pool_imported(handle) < 0); /* CUDA: nothing can be allocated from it */
-    *device_p = hws_pool_exported(handle);
-    if (*device_p < 0) {
+    const hws_pool_t *kept = pool_get(handle);
+    *device_p = kept == NULL || kept->place == HWS_POOL_OF_WORKER ? HWS_POOL_DEVICE_NONE : kept->device;
+    if (*device_p == HWS_POOL_DEVICE_NONE) {
         return CUDA_SUCCESS;
     }
     if (bytes > INT64_MAX) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     hws_pool_charge(handle, (int64_t) bytes);
-    const hws_pool_t *kept = pool_get(handle);
     if (kept->max_bytes != 0 && (uint64_t) atomic_load(&kept->used) > kept->max_bytes) {
         hws_pool_charge(handle, -(int64_t) bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -117,6 +118,7 @@ static bool is_local(CUmemoryPool pool) {
 }
 
 static CUmemoryPool default_pools[HWS_MAX_DEVICES], current_pools[HWS_MAX_DEVICES];
+static CUmemoryPool default_host_pool, current_host_pool;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The device's default pool, requested once. Lock held. */
@@ -172,7 +174,8 @@ HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     HWS_ENTER();
     CHECK_POOL(pool);
     HWS_REQUIRE(hws_device_get(dev) != NULL);
-    HWS_REQUIRE(hws_pool_imported((uint64_t) (uintptr_t) pool) < 0);
+    const hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
+    HWS_REQUIRE(kept->place == HWS_POOL_OF_WORKER || kept->place == HWS_POOL_EXPORTED);
     if (!is_local(pool)) {
         HWS_TRY(hws_call_cuDeviceSetMemPool(hws_device_get(dev)->ordinal, pool));
     }
@@ -182,37 +185,72 @@ HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     return CUDA_SUCCESS;
 }
 
-/* Checks that pools can exist at this location: only on a device. */
+/*
+ * Makes a pool of the host. Its memory lies in the region's heap.
+ *
+ * Known deviation: kernels can use its memory, whether or not cuMemPoolSetAccess has given them access.
+ */
+static CUresult new_of_host(uint64_t max_bytes, CUmemoryPool *pool_p) {
+    static _Atomic bool logged;
+    return hws_device_attribute(0, CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED) != 0
+        ? new_local(CU_DEVICE_CPU, HWS_POOL_OF_HOST, max_bytes, pool_p)
+        : hws_unsupported_use(&logged, "a memory pool of the host outside a shared region");
+}
+
+/* Checks that pools can exist at this location: on a device or the host. */
 static CUresult check_place(const CUmemLocation *location, CUmemAllocationType type) {
     static _Atomic bool logged;
     HWS_REQUIRE(location != NULL && (type == CU_MEM_ALLOCATION_TYPE_PINNED || type == CU_MEM_ALLOCATION_TYPE_MANAGED));
-    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) {
-        return hws_unsupported_use(&logged, "a memory pool of the host or of managed memory");
+    const bool host = location->type == CU_MEM_LOCATION_TYPE_HOST;
+    if ((location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host) || type != CU_MEM_ALLOCATION_TYPE_PINNED) {
+        return hws_unsupported_use(&logged, "a memory pool of a NUMA node or of managed memory");
     }
-    return hws_device_get(location->id) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+    return !host && hws_device_get(location->id) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+/* The host's default pool, or with `current` the pool that was set. */
+static CUresult host_pool(bool current, CUmemoryPool *pool_p) {
+    HWS_REQUIRE(pool_p != NULL);
+    pthread_mutex_lock(&lock);
+    CUresult result = default_host_pool == NULL ? new_of_host(0, &default_host_pool) : CUDA_SUCCESS;
+    current = current && hws_handle_valid(HWS_KIND_MEMORY_POOL, (uint64_t) (uintptr_t) current_host_pool);
+    if (result == CUDA_SUCCESS) {
+        *pool_p = current ? current_host_pool : default_host_pool;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 HWS_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) {
     HWS_ENTER();
     HWS_TRY(check_place(location, type));
-    return cuDeviceGetDefaultMemPool(pool_out, location->id);
+    return location->type == CU_MEM_LOCATION_TYPE_HOST ? host_pool(false, pool_out)
+                                                       : cuDeviceGetDefaultMemPool(pool_out, location->id);
 }
 
 HWS_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
     HWS_ENTER();
     HWS_TRY(check_place(location, type));
-    return cuDeviceGetMemPool(pool, location->id);
+    return location->type == CU_MEM_LOCATION_TYPE_HOST ? host_pool(true, pool) : cuDeviceGetMemPool(pool, location->id);
 }
 
 HWS_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
     HWS_ENTER();
     HWS_TRY(check_place(location, type));
-    return cuDeviceSetMemPool(location->id, pool);
+    if (location->type != CU_MEM_LOCATION_TYPE_HOST) {
+        return cuDeviceSetMemPool(location->id, pool);
+    }
+    CHECK_POOL(pool);
+    HWS_REQUIRE(pool_get((uint64_t) (uintptr_t) pool)->place == HWS_POOL_OF_HOST);
+    pthread_mutex_lock(&lock);
+    current_host_pool = pool;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
 }
 
 static bool is_default(CUmemoryPool pool) {
-    bool found = false;
     pthread_mutex_lock(&lock);
+    bool found = default_host_pool == pool;
     for (int device = 0; device < HWS_MAX_DEVICES; device++) {
         found = found || default_pools[device] == pool;
     }
@@ -248,8 +286,11 @@ static CUresult place_of(const CUmemLocation *location, CUmemLocation *place_p) 
 /* Known deviation: other devices get access to memory of such a pool by cuCtxEnablePeerAccess only. */
 static CUresult set_local_access(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     static _Atomic bool logged;
+    hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
     for (size_t i = 0; i < count; i++) {
-        if (map[i].location.id != pool_get((uint64_t) (uintptr_t) pool)->device) {
+        if (kept->place == HWS_POOL_OF_HOST) {
+            atomic_store(&kept->access[map[i].location.id], map[i].flags);
+        } else if (map[i].location.id != kept->device) {
             return hws_unsupported_use(&logged, "access of another device to a memory pool with handles to export");
         }
     }
@@ -279,9 +320,18 @@ HWS_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool me
     CHECK_POOL(memPool);
     HWS_REQUIRE(flags != NULL && location != NULL);
     CUmemLocation place;
+    const hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) memPool);
+    if (kept->place == HWS_POOL_OF_HOST && location->type == CU_MEM_LOCATION_TYPE_HOST) {
+        *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        return CUDA_SUCCESS;
+    }
     HWS_TRY(place_of(location, &place));
+    if (kept->place == HWS_POOL_OF_HOST) {
+        *flags = atomic_load(&kept->access[location->id]);
+        return CUDA_SUCCESS;
+    }
     if (is_local(memPool)) {
-        bool own = location->id == pool_get((uint64_t) (uintptr_t) memPool)->device;
+        bool own = location->id == kept->device;
         *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
         return CUDA_SUCCESS;
     }
@@ -296,9 +346,13 @@ HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
     HWS_REQUIRE(poolProps->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT); /* as CUDA documents */
     HWS_REQUIRE(poolProps->location.type != CU_MEM_LOCATION_TYPE_HOST
                 || poolProps->handleTypes == CU_MEM_HANDLE_TYPE_NONE);
+    if (poolProps->allocType == CU_MEM_ALLOCATION_TYPE_PINNED
+        && poolProps->location.type == CU_MEM_LOCATION_TYPE_HOST) {
+        return new_of_host(poolProps->maxSize, pool);
+    }
     if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE
         || (poolProps->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
-        return hws_unsupported_use(&logged, "a memory pool on the host or with handles other than descriptors");
+        return hws_unsupported_use(&logged, "a memory pool of a NUMA node or with handles other than descriptors");
     }
     if (hws_device_get(poolProps->location.id) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;

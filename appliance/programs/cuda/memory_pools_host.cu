@@ -1,0 +1,108 @@
+// Memory pools of the host: the host and kernels use the memory at one address.
+#include "check_cuda.h"
+
+static const int COUNT = 100000;
+static const int ROUNDS = 20;
+
+__global__ void add(int *values, int count, int addend) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) {
+        values[i] += addend;
+    }
+}
+
+static cudaMemPoolProps properties(cudaMemLocationType type) {
+    cudaMemPoolProps props = {};
+    props.allocType = cudaMemAllocationTypePinned;
+    props.location.type = type;
+    return props;
+}
+
+static unsigned long long used(cudaMemPool_t pool) {
+    unsigned long long bytes = 0;
+    CUDA_OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &bytes));
+    return bytes;
+}
+
+static void check_refusals() {
+    cudaMemPool_t pool;
+    cudaMemPoolProps props = properties(cudaMemLocationTypeHostNumaCurrent);
+    CUDA_IS(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props));
+    props = properties(cudaMemLocationTypeHost);
+    props.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+    CUDA_IS(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props));
+    cudaGetLastError();
+}
+
+static void allow_device(cudaMemPool_t pool) {
+    cudaMemAccessDesc access = {};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    CUDA_OK(cudaMemPoolSetAccess(pool, &access, 1));
+    cudaMemAccessFlags flags;
+    CUDA_OK(cudaMemPoolGetAccess(&flags, pool, &access.location));
+    check_equal("the device's access", cudaMemAccessFlagsProtReadWrite, flags);
+    cudaMemLocation host = {};
+    host.type = cudaMemLocationTypeHost;
+    CUDA_OK(cudaMemPoolGetAccess(&flags, pool, &host));
+    check_equal("the host's access", cudaMemAccessFlagsProtReadWrite, flags);
+}
+
+// The host and kernels change the memory in turns.
+static void take_turns(cudaMemPool_t pool, cudaStream_t stream) {
+    for (int round = 0; round < ROUNDS; round++) {
+        int *values;
+        CUDA_OK(cudaMallocFromPoolAsync((void **) &values, COUNT * sizeof(int), pool, stream));
+        CUDA_OK(cudaStreamSynchronize(stream));
+        check_true("memory in use", used(pool) >= COUNT * sizeof(int));
+        for (int i = 0; i < COUNT; i++) {
+            values[i] = i;
+        }
+        add<<<(COUNT + 255) / 256, 256, 0, stream>>>(values, COUNT, round);
+        LAUNCH_OK();
+        CUDA_OK(cudaStreamSynchronize(stream));
+        for (int i = 0; i < COUNT; i++) {
+            check_element("after the kernel", i, i + round, values[i]);
+        }
+        int *device = device_array<int>(COUNT);
+        CUDA_OK(cudaMemcpyAsync(device, values, COUNT * sizeof(int), cudaMemcpyDefault, stream));
+        CUDA_OK(cudaStreamSynchronize(stream));
+        std::vector<int> got = host_copy(device, COUNT);
+        check_equal("a copy's last value", COUNT - 1 + round, got[COUNT - 1]);
+        cudaPointerAttributes attributes;
+        CUDA_OK(cudaPointerGetAttributes(&attributes, values));
+        check_equal("the memory's type", cudaMemoryTypeHost, attributes.type);
+        check_true("one address", attributes.devicePointer == values);
+        CUDA_OK(cudaFree(device));
+        if (round % 2 == 0) {
+            CUDA_OK(cudaFreeAsync(values, stream));
+        } else {
+            CUDA_OK(cudaFree(values));
+        }
+    }
+    CUDA_OK(cudaStreamSynchronize(stream));
+    check_equal("nothing is in use", 0, (long long) used(pool));
+}
+
+int main(int argc, char **argv) {
+    check_begin(argc, argv);
+    CUDA_OK(cudaSetDevice(0));
+    cudaStream_t stream;
+    CUDA_OK(cudaStreamCreate(&stream));
+    check_refusals();
+    cudaMemPool_t pool, standard;
+    cudaMemPoolProps props = properties(cudaMemLocationTypeHost);
+    if (!check_attribute(cudaDevAttrHostMemoryPoolsSupported)) {
+        CUDA_IS(cudaErrorNotSupported, cudaMemPoolCreate(&pool, &props));
+        check_unsupported("no memory pools of the host");
+    }
+    CUDA_OK(cudaMemPoolCreate(&pool, &props));
+    allow_device(pool);
+    take_turns(pool, stream);
+    CUDA_OK(cudaMemPoolDestroy(pool));
+    CUDA_OK(cudaMemGetDefaultMemPool(&standard, &props.location, cudaMemAllocationTypePinned));
+    allow_device(standard);
+    take_turns(standard, stream);
+    CUDA_OK(cudaStreamDestroy(stream));
+    return check_pass("%d rounds of two pools of the host", ROUNDS);
+}
