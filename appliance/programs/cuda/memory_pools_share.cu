@@ -100,6 +100,9 @@ static void check_alone(cudaMemPool_t pool, cudaStream_t stream) {
     CUDA_OK(cudaDeviceSetMemPool(0, before));
     check_true("memory in use", used(pool, cudaMemPoolAttrUsedMemCurrent) >= COUNT * sizeof(int));
     CUDA_OK(cudaMemsetAsync(values, 0, COUNT * sizeof(int), stream));
+    cudaPointerAttributes attributes;
+    CUDA_OK(cudaPointerGetAttributes(&attributes, values));
+    check_equal("the memory's type", cudaMemoryTypeDevice, attributes.type);
     add_to(values, 7, stream);
     CUDA_OK(cudaStreamSynchronize(stream));
     check_values("memory of the current pool", values, 7);

@@ -39,10 +39,9 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
     const bool managed = range->memory == HWS_MEMORY_MANAGED;
     const unsigned type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     const unsigned access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
-    const unsigned long long zero = 0;
-    const CUmemoryPool pool =
-        (CUmemoryPool) (uintptr_t) (range->memory == HWS_MEMORY_POOL || range->memory == HWS_MEMORY_HOST ? range->owner
-                                                                                                         : 0);
+    const CUmemoryPool pool = (CUmemoryPool) (uintptr_t) (range->memory == HWS_MEMORY_VARIABLE ? 0 : range->owner);
+    const unsigned long long handle_types =
+        range->memory == HWS_MEMORY_POOL && range->arena ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
     const void *address = (const void *) (uintptr_t) ptr;
     const CUdeviceptr device_base = host && range->twin != 0 ? range->twin : range->base;
     const CUdeviceptr device_address = device_base + (ptr - range->base);
@@ -90,7 +89,7 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
             put_flag(data, true);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-            put(data, &zero, sizeof zero);
+            put(data, &handle_types, sizeof handle_types);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
             put(data, &access, sizeof access);
