@@ -32,6 +32,7 @@ static bool begin() {
 }
 
 static void child(int in, int out) {
+    close(sockets[0]); // so that it sees the end of a failed parent
     char supported;
     receive_bytes(in, &supported, 1);
     if (!supported) {

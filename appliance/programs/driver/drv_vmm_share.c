@@ -138,6 +138,7 @@ static void check_filled(const char *what, CUdeviceptr address, size_t units, in
 }
 
 static void child(int in, int out) {
+    close(sockets[0]); /* so that it sees the end of a failed parent */
     bool supported = begin();
     turn(out);
     if (!supported) {
