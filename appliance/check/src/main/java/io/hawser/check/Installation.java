@@ -18,7 +18,7 @@ record Installation(Path launcher, Path libraries, Path command, Path programs) 
     static final String BENCHMARK = "hawser_benchmark";
     /** Programs that other tests start; they do not check a result by themselves. */
     private static final List<String> HELPERS =
-        List.of("hold", "churn", "tenant", "random_calls", "static_stripped", BENCHMARK);
+        List.of("hold", "churn", "stranger", "tenant", "random_calls", "static_stripped", BENCHMARK);
     /** Folder of the programs with the static CUDA runtime, inside the folder of all. */
     private static final String STATIC = "static";
 

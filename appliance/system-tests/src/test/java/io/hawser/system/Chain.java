@@ -11,8 +11,8 @@ import java.util.stream.Stream;
 final class Chain {
     static final Path ROOT = Path.of(System.getProperty("hawser.root", "../..")).toAbsolutePath().normalize();
     /** Programs that tests start for other purposes; they do not check a result by themselves. */
-    private static final List<String> HELPERS = List.of("hold", "churn", "tenant", "random_calls", "static_stripped",
-        "hawser_benchmark");
+    private static final List<String> HELPERS = List.of("hold", "churn", "stranger", "tenant", "random_calls",
+        "static_stripped", "hawser_benchmark");
 
     /** Starts the packaged broker as a user does, on the runtime and with the caches of the build. */
     static final Path LAUNCHER = ROOT.resolve("host-broker/broker/src/main/sh/hawser-broker");

@@ -8,12 +8,17 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.shm.control.WorkerMessageType;
+import io.hawser.shm.ledger.LedgerLayout;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Random;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class WorkerMessageTest {
     private static final String READY = "{\"type\":\"ready\",\"pid\":7,\"backend\":\"software\",\"devices\":"
@@ -111,6 +116,37 @@ class WorkerMessageTest {
             "{\"type\":\"find\",\"name\":\"\"}", "{\"type\":\"unshare\",\"name\":7}")) {
             assertThrows(WorkerMessage.MalformedException.class, () -> parse(json), json);
         }
+    }
+
+    /** Messages about memory, of which the bytes are changed, removed or repeated. */
+    @ParameterizedTest
+    @ValueSource(strings = {"share", "unshare", "release", "find"})
+    void shouldReadOrRefuseEveryMutatedMessage(String type) throws Exception {
+        byte[] whole = ("{\"type\":\"" + type + "\",\"bytes\":5,\"column\":63,\"chargedBytes\":8,\"passed\":false,"
+            + "\"handle\":\"" + "fedcba9876543210".repeat(8) + "\",\"name\":\"" + "0123456789abcdef".repeat(2) + "\"}")
+            .getBytes(StandardCharsets.UTF_8);
+        Random random = new Random(type.hashCode());
+        int read = 0;
+        for (int i = 0; i < 20_000; i++) {
+            byte[] message = random.nextInt(4) == 0 ? Arrays.copyOf(whole, random.nextInt(2 * whole.length))
+                : whole.clone();
+            for (int change = random.nextInt(4); change > 0 && message.length > 0; change--) {
+                int at = random.nextInt(message.length);
+                message[at] = random.nextBoolean() ? (byte) random.nextInt() : whole[random.nextInt(whole.length)];
+            }
+            try {
+                WorkerMessage parsed = WorkerMessage.parse(message);
+                read++;
+                if (parsed instanceof WorkerMessage.Share share) {
+                    assertTrue(share.name().matches("[0-9a-f]{32}") && share.bytes() >= 0 && share.chargedBytes() >= 0
+                        && share.column() >= 0 && share.column() < LedgerLayout.MAX_COLUMNS
+                        && share.handle().length() <= WorkerMessage.MAX_HANDLE_CHARACTERS, share::toString);
+                }
+            } catch (WorkerMessage.MalformedException e) {
+                assertTrue(e.getMessage().length() < 2 * WorkerMessage.MAX_TEXT_CHARACTERS, e::getMessage);
+            }
+        }
+        assertTrue(read > 1000, "the mutations must leave some messages whole: read=" + read);
     }
 
     @Test
