@@ -11,6 +11,7 @@ import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.HeapVirtualMemory;
 import io.hawser.worker.fixture.Rig;
+import io.hawser.worker.session.CudaResult;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -29,6 +30,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class HostileSharingTest {
     private static final long UNIT = HeapVirtualMemory.UNIT;
     private static final int CALLS = 60; // a worker sends the broker 50 messages a second
+    private static final String NO_NAME = "f".repeat(32);
     private static final String DRIVER_HANDLE = "bc01000000000000" + "00".repeat(56);
     private static final String EVENT_HANDLE = "bce1000000000000" + "00".repeat(56);
 
@@ -71,7 +73,7 @@ class HostileSharingTest {
         }
 
         private void answer(String name) throws IOException {
-            if (random.nextInt(8) == 0) {
+            if (name.equals(NO_NAME) || random.nextInt(8) == 0) {
                 write("{'type':'notfound','name':'" + name + "'}", -1);
                 return;
             }
@@ -137,11 +139,11 @@ class HostileSharingTest {
                 opened += isOpened(rig.guest(), random) ? 1 : 0;
             }
             assertEquals(0, rig.guest().call(Guest.CTX_SYNCHRONIZE).status());
-            assertTrue(opened > 2 && opened < CALLS, "opened=" + opened);
+            assertTrue(opened > 0 && opened < CALLS, "opened=" + opened);
             assertEquals(Set.of(), rig.gpu().virtualMemory().live());
-            while (!broker.imports().isEmpty() && !answers.isDone()) {
-                Thread.onSpinWait(); // ends when the last message has come
-            }
+            // The broker answers it after all earlier messages.
+            assertEquals(CudaResult.INVALID_VALUE, rig.guest().call(CudaOpcodes.hwsMemImport,
+                rig.guest().newId(HandleKind.MEM_ALLOCATION), -1, -1).status());
             assertEquals(Map.of(), broker.imports(), "the broker must count no import that is not open");
             rig.guest().close();
             answers.get();

@@ -18,6 +18,9 @@ interface Rule {
     long[] FCNTL_COMMANDS = {0, 1, 2, 3, 4, 1030, 1033, 1034};
     // Linux fcntl.h
     int AT_EMPTY_PATH = 0x1000;
+    // Linux asm-generic/socket.h
+    int SOL_SOCKET = 1;
+    int SO_LINGER = 13;
 
     /** Writes at most 200 instructions; every path through them ends with a result. */
     void write(Filter filter);
@@ -74,6 +77,22 @@ interface Rule {
             filter.shiftRight(8);
             filter.mask(0xff);
             filter.allowIfEqual('F'); // NVIDIA nv-ioctl-numbers.h: NV_IOCTL_MAGIC
+            filter.refuse();
+        };
+    }
+
+    /**
+     * All options of sockets except SO_LINGER. With it, the broker would wait when it closes a socket that the worker
+     * has passed as a descriptor of memory.
+     */
+    static Rule socketOption() {
+        return filter -> {
+            filter.load(Filter.argumentOffset(2));
+            filter.skipIfEqual(SO_LINGER, 1);
+            filter.give(Filter.ALLOW);
+            filter.load(Filter.argumentOffset(1));
+            filter.skipIfEqual(SOL_SOCKET, 1);
+            filter.give(Filter.ALLOW);
             filter.refuse();
         };
     }

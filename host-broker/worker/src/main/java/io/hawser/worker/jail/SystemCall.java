@@ -106,7 +106,7 @@ enum SystemCall {
     GETSOCKNAME(51, "Netty: the guest's socket", ALWAYS),
     GETPEERNAME(52, "Netty: the guest's socket", ALWAYS),
     GETSOCKOPT(55, "Netty: the guest's socket", ALWAYS),
-    SETSOCKOPT(54, "Netty: the guest's socket", ALWAYS),
+    SETSOCKOPT(54, "Netty: the guest's socket", Rule.socketOption()),
     SHUTDOWN(48, "Netty: the guest's socket", ALWAYS);
 
     private final int number;

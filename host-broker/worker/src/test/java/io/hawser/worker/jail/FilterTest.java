@@ -20,6 +20,7 @@ class FilterTest {
     private static final int TGKILL = 234;
     private static final int FCNTL = 72;
     private static final int IOCTL = 16;
+    private static final int SETSOCKOPT = 54;
     private static final int PRLIMIT64 = 302;
     private static final int NEWFSTATAT = 262;
 
@@ -89,6 +90,15 @@ class FilterTest {
         assertEquals(EPERM, answer(IOCTL, 3, 0x5412)); // TIOCSTI: input to a terminal
         assertEquals(EPERM, answer(IOCTL, 3, 0xc050_2100L)); // SECCOMP_IOCTL_NOTIF_RECV: a request to its own watcher
         assertEquals(EPERM, answer(IOCTL, 3, 0x8914)); // SIOCSIFFLAGS: network interfaces
+    }
+
+    @Test
+    void shouldRefuseSocketsWhoseCloseWaits() {
+        assertEquals(EPERM, answer(SETSOCKOPT, 3, 1, 13, 0x7000, 8)); // SOL_SOCKET, SO_LINGER
+        assertEquals(EPERM, answer(SETSOCKOPT, 3, 0x7f_0000_0001L, 0x7f_0000_000dL)); // the kernel reads lower halves
+        assertEquals(Filter.ALLOW, answer(SETSOCKOPT, 3, 1, 7, 0x7000, 4)); // SO_SNDBUF
+        assertEquals(Filter.ALLOW, answer(SETSOCKOPT, 3, 6, 1, 0x7000, 4)); // IPPROTO_TCP, TCP_NODELAY
+        assertEquals(Filter.ALLOW, answer(SETSOCKOPT, 3, 6, 13, 0x7000, 4)); // TCP_CONGESTION
     }
 
     @Test
