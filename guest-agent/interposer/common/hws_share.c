@@ -43,13 +43,17 @@ bool hws_share_read(int descriptor, uint64_t name[HWS_SHARE_NAME_WORDS]) {
     return true;
 }
 
+bool hws_share_orphaned(int descriptor) {
+    struct pollfd at = {.fd = descriptor};
+    return poll(&at, 1, 0) > 0 && (at.revents & POLLHUP) != 0;
+}
+
 bool hws_share_ended(const hws_share_end_t *end) {
     struct stat status;
     if (fstat(end->fd, &status) != 0 || status.st_dev != end->device || status.st_ino != end->inode) {
         return true; /* the program has closed the number, which is not ours any more */
     }
-    struct pollfd at = {.fd = end->fd};
-    if (poll(&at, 1, 0) <= 0 || (at.revents & POLLHUP) == 0) {
+    if (!hws_share_orphaned(end->fd)) {
         return false;
     }
     close(end->fd);

@@ -37,6 +37,9 @@ bool hws_share_make(const uint64_t name[HWS_SHARE_NAME_WORDS], int *descriptor_p
 /* Reads the name of a descriptor, without waiting. Returns false for every other file. */
 bool hws_share_read(int descriptor, uint64_t name[HWS_SHARE_NAME_WORDS]);
 
+/* Whether the other end of a descriptor is closed: its exporter has ended. */
+bool hws_share_orphaned(int descriptor);
+
 /* Whether no process has the descriptor any more. Closes the end then. */
 bool hws_share_ended(const hws_share_end_t *end);
 

@@ -2,11 +2,13 @@
  * CUDA arrays and mipmapped arrays. The guest answers queries of a descriptor; the worker checks which lengths a device
  * accepts.
  *
- * Known deviations: planar and block-compressed formats, sparse arrays and arrays with deferred mapping are refused.
+ * Known deviation: planar and block-compressed formats are refused.
  */
 #include "array.h"
 
 #include "capture.h"
+#include "context.h"
+#include "device.h"
 
 #include "hws_cuda_calls.h"
 
@@ -14,7 +16,6 @@
 #include <stdlib.h>
 
 #define MAX_LEVELS 32
-#define LATER_FLAGS (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 
 typedef struct hws_mipmap {
     hws_array_t base;
@@ -67,14 +68,23 @@ static bool is_special(CUarray_format format) {
         || (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_YUV444_16bit_SemiPlanar);
 }
 
-/* Checks a descriptor as far as no device is needed, and fills in the array's data. */
+/* Whether the program asks for a kind of array that the device does not have. */
+static bool lacks(CUdevice device, unsigned flags, unsigned flag, CUdevice_attribute attribute) {
+    return (flags & flag) != 0 && hws_device_attribute(device, attribute) == 0;
+}
+
+/* Checks a descriptor, except the lengths that the device accepts, and fills in the array's data. */
 static CUresult examine(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, hws_array_t *array_p) {
-    static _Atomic bool logged_format, logged_later;
+    static _Atomic bool logged_format;
+    CUdevice device;
     if (is_special(descriptor->Format)) {
         return hws_unsupported_use(&logged_format, "an array of a planar, packed or block-compressed format");
     }
-    if ((descriptor->Flags & LATER_FLAGS) != 0) {
-        return hws_unsupported_use(&logged_later, "an array that gets its memory later (sparse, deferred mapping)");
+    HWS_TRY(hws_context_device(&device));
+    if (lacks(device, descriptor->Flags, CUDA_ARRAY3D_SPARSE, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED)
+        || lacks(device, descriptor->Flags, CUDA_ARRAY3D_DEFERRED_MAPPING,
+                 CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
     }
     uint32_t channel = hws_array_channel_bytes(descriptor->Format);
     unsigned channels = descriptor->NumChannels;
@@ -158,38 +168,9 @@ HWS_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsign
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* CUDA implements the next four for arrays with deferred memory. This library has no such arrays. */
-HWS_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
-                                                 CUdevice device) {
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(memoryRequirements != NULL && array != NULL);
-    HWS_CHECK_HANDLE(HWS_KIND_ARRAY, array);
-    (void) device;
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
-HWS_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array) {
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(sparseProperties != NULL && array != NULL);
-    HWS_CHECK_HANDLE(HWS_KIND_ARRAY, array);
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
-HWS_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-                                                          CUmipmappedArray mipmap, CUdevice device) {
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(memoryRequirements != NULL && mipmap != NULL);
-    HWS_CHECK_HANDLE(HWS_KIND_MIPMAPPED_ARRAY, mipmap);
-    (void) device;
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
-HWS_EXPORT CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
-                                                        CUmipmappedArray mipmap) {
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(sparseProperties != NULL && mipmap != NULL);
-    HWS_CHECK_HANDLE(HWS_KIND_MIPMAPPED_ARRAY, mipmap);
-    return CUDA_ERROR_INVALID_VALUE;
+const hws_array_t *hws_mipmap_get(CUmipmappedArray mipmap) {
+    const hws_mipmap_t *kept = hws_handle_data(HWS_KIND_MIPMAPPED_ARRAY, (uint64_t) (uintptr_t) mipmap);
+    return kept == NULL ? NULL : &kept->base;
 }
 
 /* Largest number of levels for these lengths: down to one element. Layers are not a length. */

@@ -15,6 +15,9 @@ static inline const hws_array_t *hws_array_get(CUarray array) {
     return hws_handle_data(HWS_KIND_ARRAY, (uint64_t) (uintptr_t) array);
 }
 
+/* The same for a mipmapped array: the data of its largest level. */
+const hws_array_t *hws_mipmap_get(CUmipmappedArray mipmap);
+
 /* Sets `kept` to an array's data, or leaves the calling function for an invalid handle. */
 #define HWS_TAKE_ARRAY(kept, array)                                                                                    \
     const hws_array_t *kept = hws_array_get(array);                                                                    \

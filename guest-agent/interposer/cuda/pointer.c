@@ -1,5 +1,6 @@
 /* Attributes of pointers, answered from the map of memory. */
 #include "context.h"
+#include "device.h"
 
 #include "hws_interval.h"
 
@@ -71,8 +72,13 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
             put_flag(data, false);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+            put_flag(data,
+                     range->memory == HWS_MEMORY_DEVICE
+                         && hws_device_attribute(range->device, CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK)
+                             != 0);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
             put(data, &range->device, sizeof range->device);

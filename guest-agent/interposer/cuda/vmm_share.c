@@ -176,6 +176,7 @@ static CUresult import_named(uint64_t id, hws_allocation_t *allocation) {
 
 HWS_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                                    CUmemAllocationHandleType shHandleType) {
+    static _Atomic bool logged;
     HWS_ENTER();
     HWS_REQUIRE(handle != NULL);
     HWS_TRY(check_handle_type(shHandleType));
@@ -196,6 +197,11 @@ HWS_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle 
     memcpy(allocation->name, name, sizeof name);
     CUresult result = import_named(id, allocation);
     if (result != CUDA_SUCCESS) {
+        if (hws_share_orphaned((int) (intptr_t) osHandle) && !atomic_exchange(&logged, true)) {
+            hws_log(HWS_WARN,
+                    "cuMemImportFromShareableHandle: the process that exported the memory has ended, "
+                    "and the name of the memory with it");
+        }
         hws_handle_drop(HWS_KIND_MEM_ALLOCATION, id);
         free(allocation);
         return result;

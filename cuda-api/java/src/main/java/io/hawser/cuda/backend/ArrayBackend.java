@@ -1,5 +1,6 @@
 package io.hawser.cuda.backend;
 
+import io.hawser.cuda.generated.CUresult;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -14,6 +15,16 @@ public interface ArrayBackend {
      * @param cudaMemcpy3d the struct CUDA_MEMCPY3D; read before this returns. Host memory is native.
      */
     int copy(MemorySegment cudaMemcpy3d, long stream);
+
+    /**
+     * Maps memory onto a part of an array in stream order, or unmaps the part.
+     *
+     * @param arrayMapInfo the struct CUarrayMapInfo; read before this returns. The array is sparse or has deferred
+     *     mapping, and the memory is from {@link VirtualMemory}. The driver checks the part's numbers.
+     */
+    default int mapMemory(MemorySegment arrayMapInfo, long stream) {
+        return CUresult.CUDA_ERROR_NOT_SUPPORTED;
+    }
 
     /**
      * Creates a texture object in the current context.

@@ -278,6 +278,15 @@ public interface GpuBackend extends AutoCloseable {
     }
 
     /**
+     * Decompresses in stream order; the addresses have been checked.
+     *
+     * @param params {@code count} CUmemDecompressParams.
+     */
+    default int decompress(long stream, int count, MemorySegment params) {
+        return CUresult.CUDA_ERROR_NOT_SUPPORTED;
+    }
+
+    /**
      * Waits for values and writes values in stream order; the addresses have been checked.
      *
      * @param params {@code count} CUstreamBatchMemOpParams.

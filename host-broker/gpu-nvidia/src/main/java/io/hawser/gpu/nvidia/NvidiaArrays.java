@@ -2,6 +2,7 @@ package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.ArrayBackend;
 import io.hawser.cuda.generated.CudaNative;
+import io.hawser.cuda.generated.CudaSparseNative;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -16,6 +17,11 @@ final class NvidiaArrays implements ArrayBackend {
     @Override
     public int copy(MemorySegment cudaMemcpy3d, long stream) {
         return CudaNative.cuMemcpy3DAsync_v2(cudaMemcpy3d, stream);
+    }
+
+    @Override
+    public int mapMemory(MemorySegment arrayMapInfo, long stream) {
+        return CudaSparseNative.cuMemMapArrayAsync(arrayMapInfo, 1, stream);
     }
 
     @Override

@@ -13,6 +13,7 @@ import io.hawser.cuda.backend.MemoryPools;
 import io.hawser.cuda.backend.MemorySharing;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CudaDriver;
+import io.hawser.cuda.generated.CudaDecompressNative;
 import io.hawser.cuda.generated.CudaMemopsNative;
 import io.hawser.cuda.generated.CudaNative;
 import io.hawser.cuda.generated.HwsDeviceInfo;
@@ -521,6 +522,11 @@ final class NvidiaBackend implements GpuBackend {
     public int clusters(long function, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ,
         int sharedBytes, MemorySegment attributes, MemorySegment out) {
         return launches.clusters(function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, attributes, out);
+    }
+
+    @Override
+    public int decompress(long stream, int count, MemorySegment params) {
+        return CudaDecompressNative.cuMemBatchDecompressAsync(params, count, 0, MemorySegment.NULL, stream);
     }
 
     @Override

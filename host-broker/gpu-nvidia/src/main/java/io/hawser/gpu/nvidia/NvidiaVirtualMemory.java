@@ -29,11 +29,16 @@ final class NvidiaVirtualMemory implements VirtualMemory {
     private static final int ACCESS_FLAGS_OFFSET = 8;
     private static final int TYPE_PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
     private static final int FILE_DESCRIPTOR = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    private static final int TILE_POOL = 1; // CU_MEM_CREATE_USAGE_TILE_POOL: memory of sparse arrays only
     private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
     private static final int POSIX_FILE_DESCRIPTOR = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-    private static final int RDMA_WITH_VMM_SUPPORTED = 110; // CUdevice_attribute
+    private static final int HW_DECOMPRESS = 2; // CU_MEM_CREATE_USAGE_HW_DECOMPRESS, as cuMemAlloc's memory
+    // CUdevice_attribute
+    private static final int RDMA_WITH_VMM_SUPPORTED = 110;
+    private static final int MEM_DECOMPRESS_ALGORITHM_MASK = 136;
 
     private final Map<Integer, Boolean> rdma = new HashMap<>(); // by device
+    private final Map<Integer, Boolean> decompression = new HashMap<>();
 
     private static MemorySegment prop(Arena arena, int device, int compression, int usage) {
         MemorySegment prop = arena.allocate(PROP_BYTES, Long.BYTES);
@@ -70,7 +75,7 @@ final class NvidiaVirtualMemory implements VirtualMemory {
     public int create(long bytes, int device, int compression, int usage, MemorySegment out) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment prop = prop(arena, device, compression, usage);
-            prop.set(JAVA_INT, PROP_HANDLE_TYPES_OFFSET, FILE_DESCRIPTOR);
+            prop.set(JAVA_INT, PROP_HANDLE_TYPES_OFFSET, (usage & TILE_POOL) != 0 ? 0 : FILE_DESCRIPTOR);
             int result = CudaNative.cuMemCreate(out, bytes, prop, 0);
             if (result == CUresult.CUDA_ERROR_NOT_SUPPORTED) { // the GPU cannot export memory
                 prop.set(JAVA_INT, PROP_HANDLE_TYPES_OFFSET, 0);
@@ -109,7 +114,7 @@ final class NvidiaVirtualMemory implements VirtualMemory {
     @Override
     public int createSlab(long bytes, int device, MemorySegment out) {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment prop = prop(arena, device, 0, 0);
+            MemorySegment prop = prop(arena, device, 0, hasDecompression(device) ? HW_DECOMPRESS : 0);
             prop.set(JAVA_INT, PROP_HANDLE_TYPES_OFFSET, POSIX_FILE_DESCRIPTOR);
             prop.set(JAVA_BYTE, PROP_RDMA_OFFSET, (byte) (hasRdma(device) ? 1 : 0));
             return CudaNative.cuMemCreate(out, bytes, prop, 0);
@@ -117,8 +122,15 @@ final class NvidiaVirtualMemory implements VirtualMemory {
     }
 
     private boolean hasRdma(int device) {
-        return rdma.computeIfAbsent(device, key -> Natives.number(
-            value -> CudaNative.cuDeviceGetAttribute(value, RDMA_WITH_VMM_SUPPORTED, device), 0) != 0);
+        return rdma.computeIfAbsent(device, key -> attribute(RDMA_WITH_VMM_SUPPORTED, device) != 0);
+    }
+
+    private boolean hasDecompression(int device) {
+        return decompression.computeIfAbsent(device, key -> attribute(MEM_DECOMPRESS_ALGORITHM_MASK, device) != 0);
+    }
+
+    private static int attribute(int attribute, int device) {
+        return Natives.number(value -> CudaNative.cuDeviceGetAttribute(value, attribute, device), 0);
     }
 
     @Override

@@ -33,8 +33,10 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
     private final CudaDriver driver;
     private final RegionCopies region;
     private final ArrayCopy copy; // null when the backend has no arrays
+    private final MappedParts parts;
 
-    ArrayCalls(Session session, RegionCopies region) {
+    ArrayCalls(Session session, RegionCopies region, MappedParts parts) {
+        this.parts = parts;
         this.session = session;
         this.objects = session.objects();
         this.backend = session.backend();
@@ -109,7 +111,14 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
             int _ = destroyer.applyAsInt(array);
             charge.giveBack();
         } else {
-            objects.keepCharge(objects.handles().find(kind, id), charge);
+            Handle made = objects.handles().find(kind, id);
+            objects.keepCharge(made, charge);
+            if (shape.isMappedLater()) {
+                charge.passTo(counted -> {
+                    parts.forget(made);
+                    counted.run();
+                });
+            }
         }
         return 0;
     }

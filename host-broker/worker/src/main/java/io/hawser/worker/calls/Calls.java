@@ -32,6 +32,7 @@ public final class Calls implements CallDispatcher {
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
+        MappedParts parts = new MappedParts();
         dispatcher = new CudaDispatcher<>(session.backend().driver(),
             new DeviceCalls(session),
             new PeerCalls(session),
@@ -48,13 +49,15 @@ public final class Calls implements CallDispatcher {
             streams,
             launches,
             new GraphCalls(session, shared),
-            new ArrayCalls(session, region),
+            new ArrayCalls(session, region, parts),
             new TextureCalls(session),
             vmm,
             streamMemory,
             streamMemory,
             new IpcCalls(session, arena, handles),
-            new GreenCalls(session));
+            new GreenCalls(session),
+            new SparseCalls(session, parts),
+            new DecompressCalls(session));
     }
 
     /**

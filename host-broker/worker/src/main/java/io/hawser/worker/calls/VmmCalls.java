@@ -29,18 +29,6 @@ final class VmmCalls implements VmmManualCalls<Call> {
     /** Address space that one session may reserve: an eighth of a process's. */
     private static final long MAX_RESERVED_BYTES = 1L << 44;
 
-    /** Memory without an address; kept with its handle. */
-    private static final class Allocation {
-        final long bytes;
-        final boolean isOpened; // memory of another session
-        int mappings;
-
-        Allocation(long bytes, boolean isOpened) {
-            this.bytes = bytes;
-            this.isOpened = isOpened;
-        }
-    }
-
     private record Mapping(long bytes, Handle memory) {}
 
     private final Session session;
@@ -162,6 +150,13 @@ final class VmmCalls implements VmmManualCalls<Call> {
         }
         MemoryQuota.Charge charge = objects.takeCharge(handle);
         objects.drop(HandleKind.MEM_ALLOCATION, handle.id());
+        if (memory.outlives(() -> {
+            session.deferError(backend.release(allocation));
+            charge.giveBack();
+        })) {
+            call.finish(CudaResult.SUCCESS);
+            return;
+        }
         int result = backend.release(allocation);
         charge.giveBack();
         call.finish(result);

@@ -33,7 +33,10 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
     private static final int CUBEMAP = 0x04;
     private static final int TEXTURE_GATHER = 0x08;
     private static final int COLOR_ATTACHMENT = 0x20;
-    private static final int KNOWN_FLAGS = LAYERED | SURFACE_LDST | CUBEMAP | TEXTURE_GATHER | COLOR_ATTACHMENT;
+    private static final int SPARSE = 0x40;
+    private static final int DEFERRED_MAPPING = 0x80;
+    private static final int KNOWN_FLAGS = LAYERED | SURFACE_LDST | CUBEMAP | TEXTURE_GATHER | COLOR_ATTACHMENT
+        | SPARSE | DEFERRED_MAPPING;
 
     /*
      * The driver does not report the size of an array, so the quota computes it. Measured with NVIDIA's driver on an
@@ -68,6 +71,9 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
             return null;
         }
         ArrayShape shape = new ArrayShape(width, height, depth, elementBytes, flags, levels, 0);
+        if (shape.isMappedLater()) {
+            return shape; // the guest's own memory is mapped onto it
+        }
         long bytes = 0;
         for (int level = 0; level < levels; level++) {
             bytes += shape.level(level).tiledBytes();
@@ -101,6 +107,16 @@ public record ArrayShape(long width, long height, long depth, int elementBytes, 
                 CUarray_format.CU_AD_FORMAT_FLOAT -> 4;
             default -> 0;
         };
+    }
+
+    /** Whether the array has no memory until the guest maps its own onto it. */
+    public boolean isMappedLater() {
+        return (flags & (SPARSE | DEFERRED_MAPPING)) != 0;
+    }
+
+    /** Whether memory is mapped onto the whole array, not onto its parts. */
+    public boolean isMappedWhole() {
+        return (flags & DEFERRED_MAPPING) != 0;
     }
 
     /**

@@ -17,6 +17,8 @@ record ArrayMemory(long address, long width, long height, long depth, int format
     static final int SURFACE_LDST = 0x02;
     static final int CUBEMAP = 0x04;
     static final int TEXTURE_GATHER = 0x08;
+    /** Sparse arrays and deferred mapping: the device attributes state that this GPU has neither. */
+    private static final int MAPPED_LATER = 0x40 | 0x80;
     private static final int KNOWN_FLAGS = LAYERED | SURFACE_LDST | CUBEMAP | TEXTURE_GATHER;
 
     // The limits of compute capability 7.5, CUDA programming guide.
@@ -42,6 +44,12 @@ record ArrayMemory(long address, long width, long height, long depth, int format
             descriptor.get(ValueLayout.JAVA_INT_UNALIGNED, CUDA_ARRAY3D_DESCRIPTOR.NUM_CHANNELS_OFFSET),
             descriptor.get(ValueLayout.JAVA_INT_UNALIGNED, CUDA_ARRAY3D_DESCRIPTOR.FLAGS_OFFSET));
         return shape.elementBytes() != 0 && shape.isPossible() ? shape : null;
+    }
+
+    /** Whether a descriptor asks for an array whose memory the program maps later. */
+    static boolean isMappedLater(MemorySegment descriptor) {
+        return (descriptor.get(ValueLayout.JAVA_INT_UNALIGNED, CUDA_ARRAY3D_DESCRIPTOR.FLAGS_OFFSET)
+            & MAPPED_LATER) != 0;
     }
 
     private boolean isPossible() {

@@ -30,6 +30,9 @@ final class SoftwareArrays implements ArrayBackend {
     }
 
     int create(MemorySegment out, MemorySegment descriptor) {
+        if (ArrayMemory.isMappedLater(descriptor)) {
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
         ArrayMemory shape = ArrayMemory.of(descriptor);
         int check = shape == null ? CUDA_ERROR_INVALID_VALUE : device.check();
         if (check == CUDA_SUCCESS) {
@@ -61,6 +64,9 @@ final class SoftwareArrays implements ArrayBackend {
     }
 
     int createMipmapped(MemorySegment out, MemorySegment descriptor, int levels) {
+        if (ArrayMemory.isMappedLater(descriptor)) {
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
         ArrayMemory shape = ArrayMemory.of(descriptor);
         int check = shape == null || levels < 1 ? CUDA_ERROR_INVALID_VALUE : device.check();
         if (check != CUDA_SUCCESS) {
