@@ -205,6 +205,7 @@ static void shouldReturnTheDriversErrorsForNullHandles(void) {
     HWS_CHECK(cuArrayGetMemoryRequirements(&needs, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuArrayGetSparseProperties(&sparse, NULL) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuMipmappedArrayGetMemoryRequirements(&needs, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemMapArrayAsync(NULL, 1, NULL) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuArrayGetDescriptor_v2(&shape, NULL) == CUDA_ERROR_INVALID_HANDLE);
     HWS_CHECK(cuArrayGetDescriptor_v2(NULL, NULL) == CUDA_ERROR_INVALID_HANDLE);
     HWS_CHECK(cuArrayGetPlane(NULL, NULL, 0) == CUDA_ERROR_INVALID_HANDLE);
@@ -216,6 +217,33 @@ static void shouldReturnTheDriversErrorsForNullHandles(void) {
     HWS_CHECK(cuKernelSetCacheConfig(NULL, CU_FUNC_CACHE_PREFER_L1, 99) == CUDA_ERROR_INVALID_HANDLE);
     HWS_CHECK(cuFuncSetCacheConfig(function, (CUfunc_cache) 1000) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, NULL, 32, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+/* The broker's device has neither sparse arrays nor deferred mapping nor an engine for decompressions. */
+static void shouldRefuseWhatTheDeviceLacks(void) {
+    start_kernel_program();
+    CUarray array;
+    CUmipmappedArray mipmap;
+    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 64, .Height = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    const unsigned flags[] = {CUDA_ARRAY3D_SPARSE, CUDA_ARRAY3D_DEFERRED_MAPPING,
+                              CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        shape.Flags = flags[i];
+        HWS_CHECK(cuArray3DCreate_v2(&array, &shape) == CUDA_ERROR_NOT_SUPPORTED);
+        HWS_CHECK(cuMipmappedArrayCreate(&mipmap, &shape, 2) == CUDA_ERROR_NOT_SUPPORTED);
+    }
+    CUarrayMapInfo info = {.deviceBitMask = 1};
+    HWS_CHECK(cuMemMapArrayAsync(&info, 1, NULL) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuMemMapArrayAsync(&info, 0, NULL) == CUDA_ERROR_INVALID_VALUE);
+    info.deviceBitMask = 2;
+    HWS_CHECK(cuMemMapArrayAsync(&info, 1, NULL) == CUDA_ERROR_INVALID_VALUE);
+    CUmemDecompressParams params = {.algo = CU_MEM_DECOMPRESS_ALGORITHM_LZ4};
+    size_t index = 5;
+    HWS_CHECK(cuMemBatchDecompressAsync(&params, 1, 0, &index, NULL) == CUDA_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(index == SIZE_MAX);
+    HWS_CHECK(cuMemBatchDecompressAsync(&params, 1, 0, NULL, NULL) == CUDA_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(cuMemBatchDecompressAsync(&params, 1, 1, &index, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemBatchDecompressAsync(NULL, 1, 0, &index, NULL) == CUDA_ERROR_INVALID_VALUE);
 }
 
 static void shouldRefuseAccessToThePoolOfTheDevice(void) {
@@ -268,6 +296,7 @@ static void shouldTakeAClaimedHostAddressForTheMemoryThatItIs(void) {
 
 int main(void) {
     RUN(shouldReturnTheDriversErrorsForNullHandles, 0);
+    RUN(shouldRefuseWhatTheDeviceLacks, 0);
     RUN(shouldRefuseAccessToThePoolOfTheDevice, 0);
     RUN(shouldNotRegisterMemoryThatCudaHasAllocated, 0);
     RUN(shouldTakeAClaimedHostAddressForTheMemoryThatItIs, 0);

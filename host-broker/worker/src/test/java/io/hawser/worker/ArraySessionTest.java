@@ -175,7 +175,7 @@ class ArraySessionTest {
             long[][] shapes = {
                 {0, 0, 0, FLOAT, 1, 0}, {-1, 0, 0, FLOAT, 1, 0}, {1, Long.MIN_VALUE, 0, FLOAT, 1, 0},
                 {1L << 40, 0, 0, FLOAT, 1, 0}, {1, 1L << 40, 1, FLOAT, 1, 0}, {1, 1, 1L << 40, FLOAT, 1, 0},
-                {1, 1, 1, 0x99, 1, 0}, {1, 1, 1, FLOAT, 3, 0}, {1, 1, 1, FLOAT, 0, 0}, {1, 1, 1, FLOAT, 1, 0x40},
+                {1, 1, 1, 0x99, 1, 0}, {1, 1, 1, FLOAT, 3, 0}, {1, 1, 1, FLOAT, 0, 0}, {1, 1, 1, FLOAT, 1, 0x100},
                 {1, 1, 1, FLOAT, 1, -1},
             };
             for (long[] shape : shapes) {

@@ -51,7 +51,7 @@ final class DecompressCalls implements DecompressManualCalls<Call> {
         to.set(ValueLayout.JAVA_LONG, CUmemDecompressParams.DST_OFFSET, target);
         to.set(ValueLayout.JAVA_INT, CUmemDecompressParams.ALGO_OFFSET,
             (int) number(from, HwsDecompression.ALGO_OFFSET));
-        return call.checkDevice(source, sourceBytes) && call.checkDevice(target, Math.max(1, targetBytes))
+        return call.checkDevice(source, sourceBytes) && call.checkDevice(target, targetBytes == 0 ? 1 : targetBytes)
             && call.checkDevice(actual, Integer.BYTES);
     }
 

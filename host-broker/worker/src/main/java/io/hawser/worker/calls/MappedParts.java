@@ -1,6 +1,5 @@
 package io.hawser.worker.calls;
 
-import io.hawser.worker.session.Handle;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -18,7 +17,7 @@ final class MappedParts {
 
     private record Mapped(ArrayPart part, Allocation memory) {}
 
-    private final Map<Handle, List<Mapped>> byArray = new HashMap<>();
+    private final Map<Object, List<Mapped>> byArray = new HashMap<>();
     private int count;
 
     /** Whether a further change stays within the limit. */
@@ -29,9 +28,11 @@ final class MappedParts {
     /**
      * Enters a part; it replaces what it overlaps.
      *
+     * @param array identifies the array.
+     *
      * @return releases of memory that nothing needs any more; the caller runs them when no work uses it.
      */
-    List<Runnable> map(Handle array, ArrayPart part, Allocation memory) {
+    List<Runnable> map(Object array, ArrayPart part, Allocation memory) {
         memory.addArrayPart(); // first: the memory may be the same
         List<Runnable> unused = unmap(array, part);
         byArray.computeIfAbsent(array, key -> new ArrayList<>()).add(new Mapped(part, memory));
@@ -40,7 +41,7 @@ final class MappedParts {
     }
 
     /** Removes a part; see {@link #map}. */
-    List<Runnable> unmap(Handle array, ArrayPart part) {
+    List<Runnable> unmap(Object array, ArrayPart part) {
         List<Runnable> unused = new ArrayList<>();
         List<Mapped> rest = new ArrayList<>();
         for (Mapped mapped : byArray.getOrDefault(array, List.of())) {
@@ -59,14 +60,14 @@ final class MappedParts {
     }
 
     /** Removes all parts of an array, which has ended. */
-    void forget(Handle array) {
+    void forget(Object array) {
         List<Runnable> unused = new ArrayList<>();
         byArray.getOrDefault(array, List.of()).forEach(mapped -> end(mapped, unused));
         replace(array, List.of());
         unused.forEach(Runnable::run);
     }
 
-    private void replace(Handle array, List<Mapped> parts) {
+    private void replace(Object array, List<Mapped> parts) {
         List<Mapped> before = parts.isEmpty() ? byArray.remove(array) : byArray.put(array, parts);
         count += parts.size() - (before == null ? 0 : before.size());
     }
