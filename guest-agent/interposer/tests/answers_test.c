@@ -246,6 +246,77 @@ static void shouldRefuseWhatTheDeviceLacks(void) {
     HWS_CHECK(cuMemBatchDecompressAsync(NULL, 1, 0, &index, NULL) == CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Checks the last record: its opcode, handles and numbers. */
+static void check_part(uint32_t opcode, const uint64_t *words, size_t count) {
+    HWS_CHECK(atomic_load(&broker_part_opcode) == opcode);
+    HWS_CHECK(memcmp(broker_part, words, count * sizeof *words) == 0);
+}
+
+static void shouldSendEachPartOfASparseArray(void) {
+    broker_has_all = true;
+    start_kernel_program();
+    CUarray array, plain;
+    CUmipmappedArray mipmap;
+    CUmemGenericAllocationHandle memory;
+    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 64, .Height = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    HWS_CHECK(cuArray3DCreate_v2(&plain, &shape) == CUDA_SUCCESS);
+    shape.Flags = CUDA_ARRAY3D_SPARSE;
+    HWS_CHECK(cuArray3DCreate_v2(&array, &shape) == CUDA_SUCCESS);
+    HWS_CHECK(cuMipmappedArrayCreate(&mipmap, &shape, 2) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemCreate(&memory, 1 << 21, &prop, 0) == CUDA_SUCCESS);
+    CUarrayMapInfo info = {.resource.array = array,
+                           .subresource.sparseLevel = {1, 2, 3, 4, 5, 6, 7, 8},
+                           .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
+                           .memHandle.memHandle = memory,
+                           .offset = 65536,
+                           .deviceBitMask = 1};
+    HWS_CHECK(cuMemMapArrayAsync(&info, 1, NULL) == CUDA_SUCCESS);
+    check_part(HWS_OPCODE_hwsArrayMap, (uint64_t[]) {(uintptr_t) array, memory, 0, 1, 2, 3, 4, 5, 6, 7, 8, 65536, 0},
+               13);
+    CUarrayMapInfo tail = {.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+                           .resource.mipmap = mipmap,
+                           .subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL,
+                           .subresource.miptail = {1, 1ull << 33, 65536},
+                           .memOperationType = CU_MEM_OPERATION_TYPE_UNMAP,
+                           .deviceBitMask = 1};
+    HWS_CHECK(cuMemMapArrayAsync(&tail, 1, NULL) == CUDA_SUCCESS);
+    check_part(HWS_OPCODE_hwsMipmapUnmap, (uint64_t[]) {(uintptr_t) mipmap, 1, 0, 1, 1ull << 33, 0, 0, 65536}, 8);
+    CUarrayMapInfo list[] = {tail, info};
+    list[1].offset = 1 << 21;
+    atomic_store(&broker_part_opcode, 0);
+    HWS_CHECK(cuMemMapArrayAsync(list, 2, NULL) == CUDA_ERROR_INVALID_VALUE);
+    list[1].offset = 0;
+    list[1].resource.array = plain;
+    HWS_CHECK(cuMemMapArrayAsync(list, 2, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(atomic_load(&broker_part_opcode) == 0); /* the whole list is checked first */
+}
+
+static void shouldSendABatchOfDecompressions(void) {
+    broker_has_all = true;
+    start_kernel_program();
+    CUdeviceptr memory;
+    HWS_CHECK(cuMemAlloc_v2(&memory, 300) == CUDA_SUCCESS);
+    CUmemDecompressParams params[2] = {{.srcNumBytes = 100,
+                                        .dstNumBytes = 100,
+                                        .dstActBytes = (uint32_t *) memory,
+                                        .src = (void *) (memory + 100),
+                                        .dst = (void *) (memory + 200),
+                                        .algo = CU_MEM_DECOMPRESS_ALGORITHM_LZ4}};
+    size_t index = 0;
+    HWS_CHECK(cuMemBatchDecompressAsync(params, 1, 0, &index, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(atomic_load(&broker_part_opcode) == HWS_OPCODE_hwsBatchDecompress);
+    const uint64_t words[] = {100, 100, memory, memory + 100, memory + 200, CU_MEM_DECOMPRESS_ALGORITHM_LZ4};
+    HWS_CHECK(memcmp(broker_part + 16, words, sizeof words) == 0);
+    params[1] = params[0];
+    params[1].dstNumBytes = 101;
+    HWS_CHECK(cuMemBatchDecompressAsync(params, 2, 0, &index, NULL) == CUDA_ERROR_INVALID_VALUE && index == 1);
+    params[1].dstNumBytes = 100;
+    params[1].algo = CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE;
+    HWS_CHECK(cuMemBatchDecompressAsync(params, 2, 0, &index, NULL) == CUDA_ERROR_NOT_SUPPORTED && index == 1);
+}
+
 static void shouldRefuseAccessToThePoolOfTheDevice(void) {
     start_kernel_program();
     CUmemoryPool pool;
@@ -297,6 +368,8 @@ static void shouldTakeAClaimedHostAddressForTheMemoryThatItIs(void) {
 int main(void) {
     RUN(shouldReturnTheDriversErrorsForNullHandles, 0);
     RUN(shouldRefuseWhatTheDeviceLacks, 0);
+    RUN(shouldSendEachPartOfASparseArray, 0);
+    RUN(shouldSendABatchOfDecompressions, 0);
     RUN(shouldRefuseAccessToThePoolOfTheDevice, 0);
     RUN(shouldNotRegisterMemoryThatCudaHasAllocated, 0);
     RUN(shouldTakeAClaimedHostAddressForTheMemoryThatItIs, 0);

@@ -31,6 +31,9 @@ static _Atomic uint32_t broker_status_of_next_sync;
 static _Atomic uint64_t broker_calls, broker_round_trips;
 static _Atomic uint64_t broker_cache_config, broker_launches;
 static uint8_t broker_launch[4096]; /* payload of the last hwsLaunch */
+static bool broker_has_all;         /* whether the device has sparse arrays, deferred mapping and decompression */
+static uint8_t broker_part[4096];   /* payload of the last change of an array's part, or decompression */
+static _Atomic uint32_t broker_part_opcode;
 
 /* Records about graphs, in order, for the test. The ids that a launch of a graph calls back, 0 for none. */
 typedef struct broker_record {
@@ -165,6 +168,10 @@ static void broker_device_info(const hws_record_header_t *request, const uint8_t
     info.attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 1;
     info.attributes[CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS] = 1;
     info.attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
+    info.attributes[CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED] = broker_has_all;
+    info.attributes[CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED] = broker_has_all;
+    info.attributes[CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK] =
+        broker_has_all ? CU_MEM_DECOMPRESS_ALGORITHM_LZ4 : 0;
     info.attributes[CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH] = payload[0] == 0 ? 1 : 0;
     info.attributes[CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT] = 4;
     info.attributes[CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE] = 134217728;
@@ -381,6 +388,17 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
         case HWS_OPCODE_hwsLaunch:
             atomic_fetch_add(&broker_launches, 1);
             memcpy(broker_launch, payload, (size_t) request->length_bytes - 32);
+            break;
+        case HWS_OPCODE_hwsMemCreate:
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
+            return;
+        case HWS_OPCODE_hwsArrayMap:
+        case HWS_OPCODE_hwsArrayUnmap:
+        case HWS_OPCODE_hwsMipmapMap:
+        case HWS_OPCODE_hwsMipmapUnmap:
+        case HWS_OPCODE_hwsBatchDecompress:
+            memcpy(broker_part, payload, (size_t) request->length_bytes - 32);
+            atomic_store(&broker_part_opcode, (uint32_t) request->opcode);
             break;
         case HWS_OPCODE_hwsCopyHtoD:
             memcpy((void *) broker_u64(payload, 0),

@@ -10,7 +10,7 @@ import java.util.function.LongUnaryOperator;
 
 /** The Driver API; it also records the objects that a session creates in a primary context. Session thread only. */
 final class NvidiaDriver extends CudaForeign {
-    private final Belongings nothing = new Belongings(null);
+    private final Belongings nothing = new Belongings((SpareStreams) null);
     private final LongUnaryOperator functionHere;
     private final NvidiaMemoryPools pools;
     private Belongings current = nothing;
