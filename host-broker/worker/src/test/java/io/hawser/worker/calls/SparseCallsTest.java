@@ -104,7 +104,7 @@ class SparseCallsTest {
             assertEquals(0, unmap(guest, array, TILE));
             assertEquals(16 * UNIT, free(guest));
             assertEquals(Set.of(), rig.gpu().virtualMemory().live());
-            List<ByteBuffer> infos = rig.gpu().structs().mapped();
+            List<ByteBuffer> infos = rig.gpu().mapped();
             assertEquals(List.of(1, 2, 2), infos.stream().map(info -> info.getInt(56)).toList());
             ByteBuffer info = infos.getFirst();
             assertEquals(0, info.getInt(0), "an array");
@@ -124,8 +124,8 @@ class SparseCallsTest {
             assertEquals(0, create(guest, CudaOpcodes.cuMipmappedArrayCreate, mipmap, SPARSE, 2));
             long memory = memory(guest);
             assertEquals(0, change(guest, CudaOpcodes.hwsMipmapMap, mipmap, memory, 0, 1, 0, 0, 0, 0, 0, UNIT, 0, 0));
-            assertEquals(1, rig.gpu().structs().mapped().getFirst().getInt(0), "a mipmapped array");
-            assertEquals(UNIT, rig.gpu().structs().mapped().getFirst().getLong(40), "of the tail");
+            assertEquals(1, rig.gpu().mapped().getFirst().getInt(0), "a mipmapped array");
+            assertEquals(UNIT, rig.gpu().mapped().getFirst().getLong(40), "of the tail");
             assertEquals(0, guest.call(CudaOpcodes.hwsMemRelease, memory).status());
             guest.send(CudaOpcodes.cuMipmappedArrayDestroy, 0, mipmap);
             assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status());
@@ -154,7 +154,7 @@ class SparseCallsTest {
                 out.i64(8, mipmap);
             }).status());
             assertEquals(CudaResult.INVALID_VALUE, map(guest, level, memory, 0, TILE), "a level");
-            assertEquals(List.of(), rig.gpu().structs().mapped());
+            assertEquals(List.of(), rig.gpu().mapped());
         }
     }
 
@@ -184,8 +184,8 @@ class SparseCallsTest {
                 numbers[(int) wrong[0]] = wrong[1];
                 assertEquals(CudaResult.INVALID_VALUE, decompress(guest, numbers), wrong[0] + "=" + wrong[1]);
             }
-            assertEquals(1, rig.gpu().structs().decompressed().size());
-            ByteBuffer params = rig.gpu().structs().decompressed().getFirst();
+            assertEquals(1, rig.gpu().decompressed().size());
+            ByteBuffer params = rig.gpu().decompressed().getFirst();
             assertEquals(64, params.capacity());
             assertEquals(memory, params.getLong(24));
             assertEquals(4, params.getInt(40));
