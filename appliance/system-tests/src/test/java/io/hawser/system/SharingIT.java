@@ -117,6 +117,8 @@ class SharingIT {
                 result::toString);
             assertTrue(result.out().contains("# here: a descriptor after the end of its process: refused"),
                 result::toString);
+            assertTrue(result.out().contains("# here: a handle after the end of its process: refused"),
+                result::toString);
             assertTrue(result.err().contains("the process that exported the memory has ended"), result::toString);
         }
     }
