@@ -30,6 +30,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
+import java.util.function.LongConsumer;
 import java.util.function.LongToIntFunction;
 
 /** NVIDIA GPUs as the worker's backend. */
@@ -379,22 +380,12 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int loadImage(MemorySegment image, MemorySegment out, StringBuilder log) {
-        int result = images.load(image, out, log);
-        if (result == 0) {
-            driver.belongings().modules.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
-            recordPrinting(image, out);
-        }
-        return result;
+        return keep(images.load(image, out, log), image, out, driver.belongings().modules::add);
     }
 
     @Override
     public int loadLibrary(MemorySegment image, MemorySegment out, StringBuilder log) {
-        int result = images.loadLibrary(image, out, log);
-        if (result == 0) {
-            libraries.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
-            recordPrinting(image, out);
-        }
-        return result;
+        return keep(images.loadLibrary(image, out, log), image, out, libraries::add);
     }
 
     @Override
@@ -412,10 +403,16 @@ final class NvidiaBackend implements GpuBackend {
         return MemoryCosts.ofAllocation(bytes);
     }
 
-    private void recordPrinting(MemorySegment image, MemorySegment out) {
-        if (PrintSearch.mayPrint(image)) {
-            printing.add(out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
+    /** Keeps what a load has written to {@code out}, unless it failed. */
+    private int keep(int result, MemorySegment image, MemorySegment out, LongConsumer keeper) {
+        if (result == 0) {
+            long loaded = out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+            keeper.accept(loaded);
+            if (PrintSearch.mayPrint(image)) {
+                printing.add(loaded);
+            }
         }
+        return result;
     }
 
     @Override
