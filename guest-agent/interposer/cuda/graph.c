@@ -151,9 +151,8 @@ static CUresult make_node(hws_graph_t *graph, uint32_t index, hws_params_t *para
     return CUDA_SUCCESS;
 }
 
-/* Checks the dependencies of a new node: nodes of the graph, none twice. */
-static CUresult check_dependencies(hws_graph_t *graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                                   size_t count) {
+CUresult hws_graph_check_dependencies(const hws_graph_t *graph, const CUgraphNode *dependencies,
+                                      const CUgraphEdgeData *data, size_t count) {
     static uint32_t last_mark;
     HWS_REQUIRE(count == 0 || dependencies != NULL);
     uint32_t mark = ++last_mark;
@@ -169,7 +168,7 @@ static CUresult check_dependencies(hws_graph_t *graph, const CUgraphNode *depend
 CUresult hws_node_add(hws_graph_t *graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
                       hws_params_t *params, hws_node_t **node_p) {
     hws_node_t *node;
-    CUresult result = check_dependencies(graph, dependencies, data, count);
+    CUresult result = hws_graph_check_dependencies(graph, dependencies, data, count);
     if (result != CUDA_SUCCESS) {
         hws_params_drop(params);
         return result;
@@ -238,7 +237,9 @@ static CUresult set_kernel(hws_node_kernel_t *kernel, const hws_node_kernel_t *t
 CUresult hws_node_set(hws_node_t *node, hws_params_t *params) {
     if (params->type == CU_GRAPH_NODE_TYPE_KERNEL) {
         CUresult result = set_kernel(&node->params.kernel, &params->kernel);
-        node->params.context = result == CUDA_SUCCESS ? params->context : node->params.context;
+        if (result == CUDA_SUCCESS && params->context != NULL) { /* else the thread has no context */
+            node->params.context = params->context;
+        }
         hws_params_drop(params);
         HWS_TRY(result);
     } else {
@@ -294,7 +295,7 @@ CUresult hws_params_child(CUgraph graph, CUgraphChildGraphNodeOwnership ownershi
 }
 
 HWS_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(phGraph != NULL && flags == 0);
     hws_graph_t *graph;
     HWS_TRY(hws_graph_make(&graph));
@@ -313,7 +314,7 @@ static CUresult destroy(CUgraph handle) {
 }
 
 HWS_EXPORT CUresult cuGraphDestroy(CUgraph hGraph) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     hws_graph_lock();
     CUresult result = destroy(hGraph);
     hws_graph_unlock();
@@ -331,7 +332,7 @@ static CUresult clone_graph(CUgraph original, CUgraph *clone_p) {
 }
 
 HWS_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(phGraphClone != NULL);
     hws_graph_lock();
     CUresult result = clone_graph(originalGraph, phGraphClone);
@@ -350,7 +351,7 @@ static CUresult find_in_clone(CUgraphNode original, CUgraph clone, CUgraphNode *
 }
 
 HWS_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(phNode != NULL);
     hws_graph_lock();
     CUresult result = find_in_clone(hOriginalNode, hClonedGraph, phNode);
@@ -366,7 +367,7 @@ static CUresult destroy_node(CUgraphNode handle) {
 }
 
 HWS_EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     hws_graph_lock();
     CUresult result = destroy_node(hNode);
     hws_graph_unlock();

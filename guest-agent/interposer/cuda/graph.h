@@ -165,6 +165,10 @@ CUresult hws_graph_make(hws_graph_t **graph_p);
 void hws_graph_end(hws_graph_t *graph);
 CUresult hws_graph_copy(const hws_graph_t *graph, hws_graph_t **copy_p);
 
+/* Checks the dependencies of a new node: nodes of the graph, none twice. Lock held. */
+CUresult hws_graph_check_dependencies(const hws_graph_t *graph, const CUgraphNode *dependencies,
+                                      const CUgraphEdgeData *data, size_t count);
+
 /*
  * Adds a node; takes the parameters, also on failure. Its dependencies are nodes of the graph, none twice; edge data
  * NULL is plain.

@@ -13,6 +13,18 @@ typedef struct hws_new_node {
     size_t count;
 } hws_new_node_t;
 
+/* What CUDA checks before the parameters of most nodes. */
+static CUresult check_place(const hws_new_node_t *place) {
+    HWS_REQUIRE(place->node_p != NULL);
+    hws_graph_lock();
+    const hws_graph_t *graph = hws_graph_get(place->graph);
+    CUresult result = graph == NULL
+        ? CUDA_ERROR_INVALID_VALUE
+        : hws_graph_check_dependencies(graph, place->dependencies, place->data, place->count);
+    hws_graph_unlock();
+    return result;
+}
+
 /* Adds a node with these parameters. `taken` is the result of reading them from the program. */
 static CUresult add_locked(const hws_new_node_t *place, CUresult taken, hws_params_t *params) {
     HWS_TRY(taken);
@@ -39,16 +51,26 @@ static CUresult add(const hws_new_node_t *place, CUresult taken, hws_params_t *p
     return result;
 }
 
-#define ENTER_PLACE()                                                                                                  \
-    HWS_ENTER_CONTEXT();                                                                                               \
-    HWS_REQUIRE(phGraphNode != NULL && hws_graph_get(hGraph) != NULL);                                                 \
+#define DECLARE_PLACE()                                                                                                \
     const hws_new_node_t place = {                                                                                     \
         .node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies, .count = numDependencies};               \
     hws_params_t params = {0}
 
+/* First lines of a function that adds a node which belongs to no context. */
+#define ENTER_PLACE()                                                                                                  \
+    HWS_ENTER_LOCAL();                                                                                                 \
+    DECLARE_PLACE();                                                                                                   \
+    HWS_TRY(check_place(&place))
+
+/* For a kernel, a copy or a memset: the error of a context comes before all other checks. */
+#define ENTER_DEVICE_PLACE()                                                                                           \
+    HWS_ENTER();                                                                                                       \
+    DECLARE_PLACE();                                                                                                   \
+    HWS_REQUIRE(phGraphNode != NULL)
+
 HWS_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                             size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams) {
-    ENTER_PLACE();
+    ENTER_DEVICE_PLACE();
     return add(&place, hws_params_kernel(nodeParams, &params), &params);
 }
 
@@ -62,14 +84,16 @@ HWS_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGrap
 
 HWS_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                          size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
-    ENTER_PLACE();
+    ENTER_DEVICE_PLACE();
+    HWS_TRY(check_place(&place));
     return add(&place, hws_params_copy(copyParams, ctx, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                          size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams,
                                          CUcontext ctx) {
-    ENTER_PLACE();
+    ENTER_DEVICE_PLACE();
+    HWS_TRY(check_place(&place));
     return add(&place, hws_params_memset(memsetParams, ctx, &params), &params);
 }
 
@@ -120,7 +144,7 @@ static CUresult add_child(const hws_new_node_t *place, CUgraph child, CUgraphChi
 
 HWS_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                              size_t numDependencies, CUgraph childGraph) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(phGraphNode != NULL);
     const hws_new_node_t place = {
         .node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies, .count = numDependencies};
@@ -129,14 +153,14 @@ HWS_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph h
 
 HWS_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                            size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(phGraphNode != NULL && nodeParams != NULL);
     return hws_graph_memory_allocate(hGraph, dependencies, NULL, numDependencies, nodeParams, phGraphNode);
 }
 
 HWS_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                           size_t numDependencies, CUdeviceptr dptr) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(phGraphNode != NULL);
     const hws_new_node_t place = {
         .node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies, .count = numDependencies};

@@ -77,7 +77,7 @@ static void put_graph(FILE *file, const hws_graph_t *graph, unsigned flags) {
 }
 
 HWS_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(path != NULL);
     hws_graph_lock();
     const hws_graph_t *graph = hws_graph_get(hGraph);

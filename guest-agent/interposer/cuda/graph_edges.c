@@ -181,7 +181,7 @@ static CUresult change_dependencies(CUgraph handle, const CUgraphNode *from, con
 
 HWS_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
                                               const CUgraphEdgeData *edgeData, size_t numDependencies) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     hws_graph_lock();
     CUresult result = change_dependencies(hGraph, from, to, edgeData, numDependencies, add_dependency);
     hws_graph_unlock();
@@ -195,7 +195,7 @@ HWS_EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *fr
 
 HWS_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
                                                  const CUgraphEdgeData *edgeData, size_t numDependencies) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     hws_graph_lock();
     CUresult result = change_dependencies(hGraph, from, to, edgeData, numDependencies, remove_dependency);
     hws_graph_unlock();

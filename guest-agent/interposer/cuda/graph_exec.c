@@ -79,6 +79,7 @@ static CUresult prepare(CUgraph handle, cuuint64_t flags, hws_exec_t **exec_p, C
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     exec->graph = graph->handle;
+    exec->end = graph->next_index;
     exec->flags = flags;
     exec->calls = calls_of(graph, &exec->call_count);
     CUresult result = exec->calls == NULL ? CUDA_ERROR_OUT_OF_MEMORY : hws_graph_effects_of(graph, &exec->effects);
@@ -238,7 +239,7 @@ HWS_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, 
 }
 
 HWS_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     const hws_exec_t *exec = hws_exec_get(hGraphExec);
     HWS_REQUIRE(exec != NULL && flags != NULL);
     *flags = exec->flags;
@@ -255,7 +256,7 @@ static void release_objects(const hws_exec_t *exec, struct hws_retained *retaine
 }
 
 HWS_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     hws_exec_t *exec = hws_exec_get(hGraphExec);
     HWS_REQUIRE(exec != NULL);
     end_instance(exec);
@@ -297,9 +298,11 @@ HWS_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
     struct hws_retained *retained = NULL;
     uint32_t outcome = 0, reason = 0, error_index = 0, from_index = 0;
     uint64_t error_graph = 0, from_graph = 0;
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     hws_exec_t *exec = hws_exec_get(hGraphExec);
-    HWS_REQUIRE(exec != NULL && resultInfo != NULL);
+    HWS_REQUIRE(exec != NULL);
+    CUgraphExecUpdateResultInfo unwanted;
+    resultInfo = resultInfo == NULL ? &unwanted : resultInfo;
     *resultInfo = (CUgraphExecUpdateResultInfo) {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
     hws_graph_lock();
     CUresult result = prepare_update(hGraph, &calls, &count, &retained);
@@ -331,9 +334,10 @@ HWS_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 HWS_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
                                       CUgraphExecUpdateResult *updateResult_out) {
     CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
-    HWS_REQUIRE(updateResult_out != NULL);
     CUresult result = cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
-    *updateResult_out = info.result;
+    if (updateResult_out != NULL) {
+        *updateResult_out = info.result;
+    }
     if (hErrorNode_out != NULL) {
         *hErrorNode_out = info.errorNode;
     }

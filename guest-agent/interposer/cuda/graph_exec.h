@@ -21,6 +21,7 @@ typedef struct hws_exec_call {
 typedef struct hws_exec {
     uint64_t handle;
     uint64_t graph; /* handle of the graph that it was instantiated from */
+    uint32_t end;   /* the graph's nodes with lower indices existed then */
     cuuint64_t flags;
     hws_exec_call_t *calls;
     size_t call_count;

@@ -10,10 +10,17 @@ static bool same_name(const hws_node_name_t *name, const hws_node_t *node) {
     return name->graph == node->graph->handle && name->index == node->index;
 }
 
-/* The node, if it has that type and was instantiated. Lock held. */
+/* The node, if it was instantiated. Lock held. */
 static hws_node_t *node_of(const hws_exec_t *exec, CUgraphNode handle) {
     hws_node_t *node = hws_node_get(handle);
-    return node != NULL && exec != NULL && hws_graph_root(node->graph)->handle == exec->graph ? node : NULL;
+    if (node == NULL || exec == NULL) {
+        return NULL;
+    }
+    const hws_node_t *outer = node;
+    while (outer->graph->owner != NULL) {
+        outer = outer->graph->owner;
+    }
+    return outer->graph->handle == exec->graph && outer->index < exec->end ? node : NULL;
 }
 
 /* Describes the new parameters of a node for the worker. Lock held. */
@@ -65,6 +72,22 @@ static CUresult replace_call(hws_exec_t *exec, const hws_node_name_t *name, hws_
     return CUDA_SUCCESS;
 }
 
+/* Whether the executable graph has the node, and the node has that type. */
+static bool has_node(CUgraphExec handle, CUgraphNode node_handle, CUgraphNodeType type) {
+    hws_graph_lock();
+    const hws_exec_t *exec = hws_exec_get(handle);
+    const hws_node_t *node = node_of(exec, node_handle);
+    bool found = node != NULL && node->params.type == type;
+    hws_graph_unlock();
+    return found;
+}
+
+/* First lines of a function that sets a node: CUDA checks the node before the parameters. */
+#define ENTER_SET(type)                                                                                                \
+    HWS_ENTER_LOCAL();                                                                                                 \
+    HWS_REQUIRE(has_node(hGraphExec, hNode, (type)));                                                                  \
+    hws_params_t params
+
 /*
  * Sets the parameters of a node and then drops them in any case. `taken` is the result of reading them from the
  * program.
@@ -94,8 +117,7 @@ static CUresult set(CUgraphExec handle, CUgraphNode node, CUresult taken, hws_pa
 
 HWS_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
                                                       const CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams) {
-    hws_params_t params;
-    HWS_ENTER_CONTEXT();
+    ENTER_SET(CU_GRAPH_NODE_TYPE_KERNEL);
     return set(hGraphExec, hNode, hws_params_kernel(nodeParams, &params), &params);
 }
 
@@ -109,41 +131,37 @@ HWS_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgra
 
 HWS_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                                    const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
-    hws_params_t params;
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER();
+    ENTER_SET(CU_GRAPH_NODE_TYPE_MEMCPY);
     return set(hGraphExec, hNode, hws_params_copy(copyParams, ctx, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                                    const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) {
-    hws_params_t params;
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER();
+    ENTER_SET(CU_GRAPH_NODE_TYPE_MEMSET);
     return set(hGraphExec, hNode, hws_params_memset(memsetParams, ctx, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                                  const CUDA_HOST_NODE_PARAMS *nodeParams) {
-    hws_params_t params;
-    HWS_ENTER();
+    ENTER_SET(CU_GRAPH_NODE_TYPE_HOST);
     return set(hGraphExec, hNode, hws_params_host(nodeParams, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                                        const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) {
-    hws_params_t params;
-    HWS_ENTER_CONTEXT();
+    ENTER_SET(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
     return set(hGraphExec, hNode, hws_params_memory_ops(nodeParams, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
-    hws_params_t params;
-    HWS_ENTER();
+    ENTER_SET(CU_GRAPH_NODE_TYPE_EVENT_RECORD);
     return set(hGraphExec, hNode, hws_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
-    hws_params_t params;
-    HWS_ENTER();
+    ENTER_SET(CU_GRAPH_NODE_TYPE_WAIT_EVENT);
     return set(hGraphExec, hNode, hws_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &params), &params);
 }
 
@@ -200,7 +218,7 @@ HWS_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, C
     CUgraphNode *nodes;
     hws_params_t *params;
     size_t count;
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     hws_graph_lock();
     CUresult result = pair(hws_exec_get(hGraphExec), hNode, childGraph, &nodes, &params, &count);
     hws_graph_unlock();
@@ -223,9 +241,11 @@ HWS_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, C
 }
 
 HWS_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
-    hws_params_t params;
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(nodeParams != NULL && nodeParams->type != CU_GRAPH_NODE_TYPE_EMPTY);
+    HWS_REQUIRE(nodeParams != NULL);
+    ENTER_SET(nodeParams->type);
+    if (nodeParams->type == CU_GRAPH_NODE_TYPE_EMPTY) {
+        return CUDA_SUCCESS;
+    }
     if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH) {
         return cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, nodeParams->graph.graph);
     }
@@ -274,7 +294,7 @@ static CUresult enable(CUgraphExec handle, CUgraphNode node_handle, bool enabled
 }
 
 HWS_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     hws_graph_lock();
     CUresult result = enable(hGraphExec, hNode, isEnabled != 0);
     hws_graph_unlock();
@@ -282,7 +302,7 @@ HWS_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hN
 }
 
 HWS_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(isEnabled != NULL);
     hws_graph_lock();
     const hws_exec_t *exec = hws_exec_get(hGraphExec);

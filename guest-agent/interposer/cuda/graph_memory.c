@@ -412,7 +412,7 @@ static CUresult ordinal_of(CUdevice device, int *ordinal_p) {
 
 HWS_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {
     int ordinal;
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_TRY(ordinal_of(device, &ordinal));
     return hws_call_cuDeviceGraphMemTrim(ordinal);
 }
@@ -420,7 +420,7 @@ HWS_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {
 HWS_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
     int ordinal;
     uint64_t wide;
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_TRY(ordinal_of(device, &ordinal));
     HWS_REQUIRE(value != NULL && (unsigned) attr <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH);
     HWS_TRY(hws_call_hwsGraphMemGetAttribute(ordinal, attr, &wide));
@@ -431,7 +431,7 @@ HWS_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_att
 HWS_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
     int ordinal;
     uint64_t wide;
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_TRY(ordinal_of(device, &ordinal));
     /* CUDA: a watermark can only be reset, and no other attribute can be set. */
     HWS_REQUIRE(value != NULL

@@ -107,7 +107,7 @@ void hws_retained_drop_behind(struct hws_retained *retained, CUstream stream) {
 
 HWS_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
                                        unsigned int initialRefcount, unsigned int flags) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(object_out != NULL && destroy != NULL && initialRefcount != 0 && initialRefcount <= INT32_MAX
                 && flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
     hws_user_object_t *object = calloc(1, sizeof *object);
@@ -123,7 +123,7 @@ HWS_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUho
 }
 
 HWS_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     hws_user_object_t *known = object_get(object);
     HWS_REQUIRE(known != NULL && count != 0 && count <= INT32_MAX);
     atomic_fetch_add(&known->references, count);
@@ -131,7 +131,7 @@ HWS_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) 
 }
 
 HWS_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     hws_user_object_t *known = object_get(object);
     HWS_REQUIRE(known != NULL && count != 0 && give_back(known, count));
     return CUDA_SUCCESS;
@@ -162,7 +162,7 @@ static CUresult retain(CUgraph handle, CUuserObject object, unsigned count, bool
 
 HWS_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
                                             unsigned int flags) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(count != 0 && count <= INT32_MAX && (flags & ~(unsigned) CU_GRAPH_USER_OBJECT_MOVE) == 0);
     hws_graph_lock();
     CUresult result = retain(graph, object, count, (flags & CU_GRAPH_USER_OBJECT_MOVE) != 0);
@@ -191,7 +191,7 @@ static CUresult take_back(CUgraph handle, CUuserObject object, unsigned count, h
 
 HWS_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
     hws_user_object_t *known;
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(count != 0);
     hws_graph_lock();
     CUresult result = take_back(graph, object, count, &known);

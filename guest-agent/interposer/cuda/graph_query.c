@@ -11,7 +11,7 @@ static bool is_plain(const CUgraphEdgeData *data) {
 /* Lists nodes of the graph, or those without dependencies, as CUDA does: as many as fit, NULL after the last. */
 static CUresult get_nodes(CUgraph handle, bool roots, CUgraphNode *nodes, size_t *count_p) {
     HWS_TAKE_GRAPH(graph, handle);
-    HWS_REQUIRE(count_p != NULL);
+    HWS_REQUIRE(count_p != NULL && (nodes == NULL || *count_p != 0));
     size_t found = 0;
     for (size_t i = 0; i < graph->count; i++) {
         if (roots && graph->nodes[i]->in.count != 0) {
@@ -86,7 +86,7 @@ static void end_edges(const hws_edge_list_t *list, size_t *count_p) {
         if (list->to != NULL) {
             list->to[i] = NULL;
         }
-        if (list->data != NULL) {
+        if (list->data != NULL && list->to != NULL) { /* driver 580: not for a node's edges */
             memset(&list->data[i], 0, sizeof list->data[i]);
         }
     }
@@ -98,7 +98,7 @@ static void end_edges(const hws_edge_list_t *list, size_t *count_p) {
 static CUresult get_edges(CUgraph handle, hws_edge_list_t *list, size_t *count_p) {
     HWS_TAKE_GRAPH(graph, handle);
     HWS_REQUIRE(count_p != NULL && (list->from == NULL) == (list->to == NULL)
-                && (list->data == NULL || list->from != NULL));
+                && (list->data == NULL || list->from != NULL) && (list->from == NULL || *count_p != 0));
     list->capacity = *count_p;
     for (size_t i = 0; i < graph->count; i++) {
         const hws_edges_t *in = &graph->nodes[i]->in;
@@ -128,7 +128,7 @@ HWS_EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNo
 static CUresult get_neighbours(CUgraphNode handle, bool dependencies, CUgraphNode *nodes, CUgraphEdgeData *data,
                                size_t *count_p) {
     HWS_TAKE_NODE(node, handle);
-    HWS_REQUIRE(count_p != NULL && (data == NULL || nodes != NULL));
+    HWS_REQUIRE(count_p != NULL && (data == NULL || nodes != NULL) && (nodes == NULL || *count_p != 0));
     const hws_edges_t *edges = dependencies ? &node->in : &node->out;
     hws_edge_list_t list = {.from = nodes, .data = data, .capacity = *count_p};
     for (size_t i = 0; i < edges->count; i++) {

@@ -22,6 +22,19 @@ static hws_node_t *node_of(CUgraphNode handle, CUgraphNodeType type) {
         return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;                                                 \
     } while (0)
 
+/* First lines of a function that sets a node: CUDA checks the node before the parameters. */
+#define ENTER_SET(handle, type)                                                                                        \
+    HWS_ENTER_LOCAL();                                                                                                 \
+    HWS_REQUIRE(is_node((handle), (type)));                                                                            \
+    hws_params_t params
+
+static bool is_node(CUgraphNode handle, CUgraphNodeType type) {
+    hws_graph_lock();
+    bool found = node_of(handle, type) != NULL;
+    hws_graph_unlock();
+    return found;
+}
+
 /* Sets the parameters of a node. `taken` is the result of reading them from the program. */
 static CUresult set(CUgraphNode handle, CUresult taken, hws_params_t *params) {
     HWS_TRY(taken);
@@ -67,7 +80,7 @@ static void show_kernel(hws_node_t *node, CUDA_KERNEL_NODE_PARAMS_v2 *params_p) 
 }
 
 HWS_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(nodeParams != NULL);
     GET(hNode, CU_GRAPH_NODE_TYPE_KERNEL, show_kernel(node, nodeParams));
 }
@@ -81,8 +94,7 @@ HWS_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NO
 }
 
 HWS_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams) {
-    hws_params_t params;
-    HWS_ENTER_CONTEXT();
+    ENTER_SET(hNode, CU_GRAPH_NODE_TYPE_KERNEL);
     return set(hNode, hws_params_kernel(nodeParams, &params), &params);
 }
 
@@ -124,14 +136,14 @@ static void show_attribute(const hws_node_t *node, CUlaunchAttributeID id, CUlau
 
 HWS_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
                                                   CUkernelNodeAttrValue *value_out) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(value_out != NULL && is_node_attribute(attr));
     GET(hNode, CU_GRAPH_NODE_TYPE_KERNEL, show_attribute(node, attr, value_out));
 }
 
 HWS_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
                                                   const CUkernelNodeAttrValue *value) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(value != NULL && is_node_attribute(attr));
     hws_graph_lock();
     hws_node_t *node = node_of(hNode, CU_GRAPH_NODE_TYPE_KERNEL);
@@ -157,7 +169,7 @@ static CUresult copy_attributes(CUgraphNode to_handle, CUgraphNode from_handle) 
 }
 
 HWS_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     hws_graph_lock();
     CUresult result = copy_attributes(dst, src);
     hws_graph_unlock();
@@ -176,7 +188,7 @@ static bool context_of(CUgraphNode handle, CUgraphNodeType type, CUcontext *cont
 }
 
 HWS_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(nodeParams != NULL);
     GET(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, *nodeParams = node->params.copy.copy);
 }
@@ -184,13 +196,13 @@ HWS_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D 
 HWS_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams) {
     hws_params_t params;
     CUcontext context;
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(context_of(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, &context));
     return set(hNode, hws_params_copy(nodeParams, context, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(nodeParams != NULL);
     GET(hNode, CU_GRAPH_NODE_TYPE_MEMSET, *nodeParams = node->params.memset);
 }
@@ -198,80 +210,78 @@ HWS_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NO
 HWS_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams) {
     hws_params_t params;
     CUcontext context;
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(context_of(hNode, CU_GRAPH_NODE_TYPE_MEMSET, &context));
     return set(hNode, hws_params_memset(nodeParams, context, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(nodeParams != NULL);
     GET(hNode, CU_GRAPH_NODE_TYPE_HOST, *nodeParams = node->params.host);
 }
 
 HWS_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams) {
-    hws_params_t params;
-    HWS_ENTER();
+    ENTER_SET(hNode, CU_GRAPH_NODE_TYPE_HOST);
     return set(hNode, hws_params_host(nodeParams, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(phGraph != NULL);
     GET(hNode, CU_GRAPH_NODE_TYPE_GRAPH, *phGraph = hws_graph_handle(node->params.child));
 }
 
 HWS_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(event_out != NULL);
     GET(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, *event_out = node->params.event);
 }
 
 HWS_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event) {
-    hws_params_t params;
-    HWS_ENTER();
+    ENTER_SET(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
     return set(hNode, hws_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(event_out != NULL);
     GET(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, *event_out = node->params.event);
 }
 
 HWS_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) {
-    hws_params_t params;
-    HWS_ENTER();
+    ENTER_SET(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
     return set(hNode, hws_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(params_out != NULL);
     GET(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, *params_out = node->params.alloc);
 }
 
 HWS_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(dptr_out != NULL);
     GET(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, *dptr_out = node->params.address);
 }
 
 HWS_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(nodeParams_out != NULL);
     GET(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, *nodeParams_out = node->params.memory_ops);
 }
 
 HWS_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) {
-    hws_params_t params;
-    HWS_ENTER_CONTEXT();
+    ENTER_SET(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
     return set(hNode, hws_params_memory_ops(nodeParams, &params), &params);
 }
 
 HWS_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
-    hws_params_t params;
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(nodeParams != NULL && nodeParams->type != CU_GRAPH_NODE_TYPE_EMPTY);
+    HWS_REQUIRE(nodeParams != NULL);
+    ENTER_SET(hNode, nodeParams->type);
+    if (nodeParams->type == CU_GRAPH_NODE_TYPE_EMPTY) {
+        return CUDA_SUCCESS;
+    }
     return set(hNode, hws_params_of(nodeParams, &params), &params);
 }
