@@ -50,6 +50,17 @@ extern _Atomic int hws_gate;
         }                                                                                                              \
     } while (0)
 
+/*
+ * First line of a function of an object that belongs to a context: CUDA checks the handle before the context and before
+ * the error of a kernel.
+ */
+#define HWS_ENTER_OBJECT(kind, handle)                                                                                 \
+    do {                                                                                                               \
+        HWS_ENTER_LOCAL();                                                                                             \
+        HWS_CHECK_HANDLE((kind), (handle));                                                                            \
+        HWS_ENTER();                                                                                                   \
+    } while (0)
+
 /* Returns an error to the caller. */
 #define HWS_TRY(call)                                                                                                  \
     do {                                                                                                               \

@@ -39,7 +39,9 @@ static inline bool hws_handle_legal(hws_kind_t kind, uint64_t handle) {
 #define HWS_CHECK_HANDLE(kind, handle)                                                                                 \
     do {                                                                                                               \
         if (__builtin_expect(!hws_handle_legal((kind), (uint64_t) (uintptr_t) (handle)), 0)) {                         \
-            return (kind) == HWS_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;                \
+            return (kind) == HWS_KIND_CONTEXT    ? CUDA_ERROR_INVALID_CONTEXT                                          \
+                : (kind) == HWS_KIND_MEMORY_POOL ? CUDA_ERROR_INVALID_VALUE                                            \
+                                                 : CUDA_ERROR_INVALID_HANDLE;                                          \
         }                                                                                                              \
     } while (0)
 

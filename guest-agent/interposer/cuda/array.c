@@ -130,6 +130,7 @@ HWS_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESC
 }
 
 HWS_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+    HWS_ENTER_OBJECT(HWS_KIND_ARRAY, hArray);
     HWS_ENTER_CONTEXT();
     HWS_TAKE_ARRAY(kept, hArray);
     HWS_REQUIRE(pArrayDescriptor != NULL);
@@ -140,6 +141,7 @@ HWS_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescrip
 }
 
 HWS_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+    HWS_ENTER_OBJECT(HWS_KIND_ARRAY, hArray);
     HWS_ENTER_CONTEXT();
     HWS_TAKE_ARRAY(kept, hArray);
     HWS_REQUIRE(pArrayDescriptor != NULL);
@@ -148,6 +150,7 @@ HWS_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDes
 }
 
 HWS_EXPORT CUresult cuArrayDestroy(CUarray hArray) {
+    HWS_ENTER_OBJECT(HWS_KIND_ARRAY, hArray);
     HWS_ENTER_CONTEXT();
     HWS_UNSAFE();
     HWS_TAKE_ARRAY(kept, hArray);
@@ -162,8 +165,8 @@ HWS_EXPORT CUresult cuArrayDestroy(CUarray hArray) {
 /* Arrays of this library have no planes. */
 HWS_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx) {
     (void) planeIdx;
+    HWS_ENTER_OBJECT(HWS_KIND_ARRAY, hArray);
     HWS_ENTER_CONTEXT();
-    HWS_CHECK_HANDLE(HWS_KIND_ARRAY, hArray);
     HWS_REQUIRE(pPlaneArray != NULL);
     return CUDA_ERROR_INVALID_VALUE;
 }
@@ -245,6 +248,7 @@ static CUresult make_level(CUmipmappedArray mipmap, hws_mipmap_t *kept, unsigned
 
 HWS_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
                                              unsigned int level) {
+    HWS_ENTER_OBJECT(HWS_KIND_MIPMAPPED_ARRAY, hMipmappedArray);
     HWS_ENTER_CONTEXT();
     TAKE_MIPMAP(kept, hMipmappedArray);
     HWS_REQUIRE(pLevelArray != NULL && level < kept->levels);
@@ -258,6 +262,7 @@ HWS_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedAr
 }
 
 HWS_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
+    HWS_ENTER_OBJECT(HWS_KIND_MIPMAPPED_ARRAY, hMipmappedArray);
     HWS_ENTER_CONTEXT();
     HWS_UNSAFE();
     TAKE_MIPMAP(kept, hMipmappedArray);

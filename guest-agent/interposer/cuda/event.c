@@ -97,8 +97,7 @@ CUresult hws_event_settle(CUevent event, CUresult result) {
 }
 
 HWS_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
-    HWS_ENTER();
-    HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
+    HWS_ENTER_OBJECT(HWS_KIND_EVENT, hEvent);
     hws_capture_forget_event(hEvent);
     CUresult result = hws_call_cuEventDestroy_v2(hEvent);
     hws_handle_drop(HWS_KIND_EVENT, (uint64_t) (uintptr_t) hEvent);
@@ -126,8 +125,7 @@ HWS_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, uns
 
 /* Refuses queries that are invalid for an event whose last record is in a graph. */
 static CUresult ask(CUevent event, bool ends) {
-    HWS_ENTER();
-    HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
+    HWS_ENTER_OBJECT(HWS_KIND_EVENT, event);
     if (hws_event_is_captured(event)) {
         HWS_TRY(hws_capture_ask_event(event, ends));
     }
@@ -161,8 +159,8 @@ HWS_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
 }
 
 HWS_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
-    HWS_REQUIRE(pMilliseconds != NULL);
     HWS_TRY(ask(hStart, false));
     HWS_TRY(ask(hEnd, false));
+    HWS_REQUIRE(pMilliseconds != NULL);
     return hws_call_cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
 }

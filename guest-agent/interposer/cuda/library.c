@@ -7,8 +7,8 @@ HWS_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileNa
                                           void **jitOptionsValues, unsigned int numJitOptions,
                                           CUlibraryOption *libraryOptions, void **libraryOptionValues,
                                           unsigned int numLibraryOptions) {
-    HWS_ENTER();
-    HWS_REQUIRE(library != NULL && fileName != NULL);
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(library != NULL && fileName != NULL && *fileName != '\0');
     void *image;
     uint64_t bytes;
     HWS_TRY(hws_image_read_file(fileName, &image, &bytes));
@@ -19,26 +19,27 @@ HWS_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileNa
 }
 
 HWS_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
     return hws_module_unload((CUmodule) library);
 }
 
 HWS_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name) {
-    HWS_ENTER();
-    HWS_REQUIRE(pKernel != NULL && name != NULL && *name != '\0');
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(pKernel != NULL && name != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
     return hws_module_function((CUmodule) library, name, (CUfunction *) pKernel);
 }
 
 HWS_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(count != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, lib);
     return hws_module_functions((CUmodule) lib, NULL, 0, count);
 }
 
 HWS_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(kernels != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, lib);
     if (numKernels == 0) {
@@ -64,18 +65,15 @@ HWS_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibra
 }
 
 HWS_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name) {
-    static _Atomic bool logged;
-    (void) bytes;
-    HWS_ENTER();
-    HWS_REQUIRE(dptr != NULL && name != NULL);
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(name != NULL && *name != '\0' && (dptr != NULL || bytes != NULL));
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
-    return hws_unsupported_use(&logged, "a __managed__ variable");
+    return CUDA_ERROR_NOT_FOUND; /* the libraries of this driver have none */
 }
 
 HWS_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol) {
-    static _Atomic bool logged;
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(fptr != NULL && symbol != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
-    return hws_unsupported_use(&logged, "a unified function");
+    return CUDA_ERROR_INVALID_VALUE; /* driver 580: the same for a name that the library lacks */
 }

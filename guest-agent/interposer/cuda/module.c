@@ -32,8 +32,8 @@ HWS_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname) {
 }
 
 HWS_EXPORT CUresult cuModuleUnload(CUmodule hmod) {
+    HWS_ENTER_OBJECT(HWS_KIND_MODULE, hmod);
     HWS_ENTER_CONTEXT();
-    HWS_CHECK_HANDLE(HWS_KIND_MODULE, hmod);
     return hws_module_unload(hmod);
 }
 
@@ -45,22 +45,23 @@ HWS_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
 }
 
 HWS_EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
+    HWS_ENTER_OBJECT(HWS_KIND_MODULE, hmod);
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(hfunc != NULL && name != NULL && *name != '\0');
     return hws_module_function(hmod, name, hfunc);
 }
 
 HWS_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod) {
+    HWS_ENTER_OBJECT(HWS_KIND_MODULE, mod);
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(count != NULL);
-    HWS_CHECK_HANDLE(HWS_KIND_MODULE, mod);
     return hws_module_functions(mod, NULL, 0, count);
 }
 
 HWS_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod) {
+    HWS_ENTER_OBJECT(HWS_KIND_MODULE, mod);
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(functions != NULL);
-    HWS_CHECK_HANDLE(HWS_KIND_MODULE, mod);
     if (numFunctions == 0) {
         return CUDA_SUCCESS;
     }
@@ -68,8 +69,9 @@ HWS_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned i
 }
 
 HWS_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name) {
+    HWS_ENTER_OBJECT(HWS_KIND_MODULE, hmod);
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(name != NULL && (dptr != NULL || bytes != NULL));
+    HWS_REQUIRE(name != NULL && *name != '\0' && (dptr != NULL || bytes != NULL));
     return hws_module_global(hmod, name, dptr, bytes);
 }
 
@@ -80,7 +82,7 @@ HWS_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUji
     (void) libraryOptions; /* they say whether the program keeps the image, which is not needed after this load */
     (void) libraryOptionValues;
     (void) numLibraryOptions;
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(library != NULL && code != NULL);
     hws_jit_options_t jit;
     HWS_TRY(hws_jit_options_parse(numJitOptions, jitOptions, jitOptionsValues, &jit));

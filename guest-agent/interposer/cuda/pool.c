@@ -141,7 +141,7 @@ static CUresult default_pool(CUdevice device, CUmemoryPool *pool_p) {
 }
 
 HWS_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(pool_out != NULL);
     if (hws_device_get(dev) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
@@ -165,13 +165,13 @@ CUresult hws_pool_current(CUdevice device, CUmemoryPool *pool_p) {
 }
 
 HWS_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(pool != NULL && hws_device_get(dev) != NULL);
     return hws_pool_current(dev, pool);
 }
 
 HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     CHECK_POOL(pool);
     HWS_REQUIRE(hws_device_get(dev) != NULL);
     const hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
@@ -222,20 +222,20 @@ static CUresult host_pool(bool current, CUmemoryPool *pool_p) {
 }
 
 HWS_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_TRY(check_place(location, type));
     return location->type == CU_MEM_LOCATION_TYPE_HOST ? host_pool(false, pool_out)
                                                        : cuDeviceGetDefaultMemPool(pool_out, location->id);
 }
 
 HWS_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_TRY(check_place(location, type));
     return location->type == CU_MEM_LOCATION_TYPE_HOST ? host_pool(true, pool) : cuDeviceGetMemPool(pool, location->id);
 }
 
 HWS_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_TRY(check_place(location, type));
     if (location->type != CU_MEM_LOCATION_TYPE_HOST) {
         return cuDeviceSetMemPool(location->id, pool);
@@ -259,7 +259,7 @@ static bool is_default(CUmemoryPool pool) {
 }
 
 HWS_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     CHECK_POOL(pool);
     HWS_REQUIRE(!is_default(pool)); /* as CUDA: it belongs to the device */
     CUresult result = is_local(pool) ? CUDA_SUCCESS : hws_call_cuMemPoolDestroy(pool);
@@ -298,7 +298,7 @@ static CUresult set_local_access(CUmemoryPool pool, const CUmemAccessDesc *map, 
 }
 
 HWS_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     CHECK_POOL(pool);
     HWS_REQUIRE(map != NULL && count != 0 && count <= HWS_MAX_DEVICES);
     CUmemAccessDesc places[HWS_MAX_DEVICES];
@@ -316,7 +316,7 @@ HWS_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc 
 }
 
 HWS_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     CHECK_POOL(memPool);
     HWS_REQUIRE(flags != NULL && location != NULL);
     CUmemLocation place;
@@ -340,7 +340,7 @@ HWS_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool me
 
 HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
     static _Atomic bool logged;
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_UNSAFE();
     HWS_REQUIRE(pool != NULL && poolProps != NULL);
     HWS_REQUIRE(poolProps->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT); /* as CUDA documents */
@@ -407,7 +407,7 @@ static CUresult count_of(const hws_pool_t *kept, CUmemPool_attribute attr, uint6
 }
 
 HWS_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(value != NULL && is_attribute(attr));
     CHECK_POOL(pool);
     uint64_t wide = 0;
@@ -427,7 +427,7 @@ HWS_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute
 }
 
 HWS_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(value != NULL && is_attribute(attr));
     CHECK_POOL(pool);
     uint64_t wide = 0;

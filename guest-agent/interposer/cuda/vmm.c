@@ -144,7 +144,7 @@ static CUresult check_prop(const CUmemAllocationProp *prop) {
 
 HWS_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                                   CUmemAllocationGranularity_flags option) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(granularity != NULL
                 && (option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
     HWS_TRY(check_prop(prop));
@@ -164,7 +164,7 @@ static bool hold(uint64_t base, uint64_t bytes) {
 
 HWS_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
                                         unsigned long long flags) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(ptr != NULL && size != 0 && flags == 0 && (alignment & (alignment - 1)) == 0);
     hws_span_t *span = calloc(1, sizeof *span);
     if (span == NULL) {
@@ -190,7 +190,7 @@ HWS_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t al
 }
 
 HWS_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     pthread_mutex_lock(&hws_vmm_lock);
     hws_span_t *span = spans_find(&reservations, ptr);
     bool whole = span != NULL && span->base == ptr && span->bytes == size && !spans_touch(&mappings, ptr, size);
@@ -208,7 +208,7 @@ HWS_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
 
 HWS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
                                 unsigned long long flags) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(handle != NULL && size != 0 && flags == 0);
     HWS_TRY(check_prop(prop));
     hws_vmm_free_forgotten();
@@ -234,7 +234,7 @@ HWS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 }
 
 HWS_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     pthread_mutex_lock(&hws_vmm_lock);
     hws_allocation_t *allocation = hws_allocation_named(handle);
     bool last = false;
@@ -298,7 +298,7 @@ static CUresult enter_mapping(hws_span_t *span, uint64_t offset) {
 
 HWS_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                              unsigned long long flags) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(size != 0 && flags == 0);
     hws_span_t *span = calloc(1, sizeof *span);
     if (span == NULL) {
@@ -321,7 +321,7 @@ HWS_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemG
 }
 
 HWS_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     size_t first = 0;
     pthread_mutex_lock(&hws_vmm_lock);
     size_t count = whole_mappings(ptr, size, &first);
@@ -370,7 +370,7 @@ static bool is_mapped(uint64_t base, uint64_t bytes) {
 }
 
 HWS_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(desc != NULL && count != 0 && is_mapped(ptr, size));
     for (size_t i = 0; i < count; i++) {
         HWS_TRY(check_access(&desc[i]));
@@ -395,7 +395,7 @@ HWS_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
 }
 
 HWS_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(flags != NULL && location != NULL && location->type == CU_MEM_LOCATION_TYPE_DEVICE);
     if (hws_device_get(location->id) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
@@ -412,7 +412,7 @@ HWS_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocatio
 
 HWS_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                                            CUmemGenericAllocationHandle handle) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(prop != NULL);
     pthread_mutex_lock(&hws_vmm_lock);
     const hws_allocation_t *allocation = hws_allocation_named(handle);
@@ -425,7 +425,7 @@ HWS_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *
 }
 
 HWS_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(handle != NULL);
     pthread_mutex_lock(&hws_vmm_lock);
     const hws_span_t *span = spans_find(&mappings, (uint64_t) (uintptr_t) addr);
