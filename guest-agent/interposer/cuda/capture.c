@@ -130,6 +130,13 @@ static CUresult ask(CUstream stream, bool ends) {
     return is_legacy(stream) && legacy_waits(ends) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
+CUresult hws_capture_ask_legacy(CUstream stream) {
+    hws_graph_lock();
+    CUresult result = is_legacy(stream) && legacy_waits(false) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+    hws_graph_unlock();
+    return result;
+}
+
 CUresult hws_capture_ask(CUstream stream) {
     hws_graph_lock();
     CUresult result = ask(stream, true);

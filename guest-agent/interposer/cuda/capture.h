@@ -27,6 +27,9 @@ extern _Atomic unsigned hws_captures;
  */
 CUresult hws_capture_ask(CUstream stream);
 
+/* CUDA's error for a query of the legacy stream that would wait for a capture. */
+CUresult hws_capture_ask_legacy(CUstream stream);
+
 /* Ends the stream's capture because of an operation that cannot be captured. Returns CUDA's error for it. */
 CUresult hws_capture_refuse(CUstream stream);
 
@@ -58,6 +61,16 @@ CUresult hws_capture_ask_event(CUevent event, bool ends);
     do {                                                                                                               \
         HWS_REFUSE_CAPTURE(stream);                                                                                    \
         HWS_UNSAFE();                                                                                                  \
+    } while (0)
+
+/*
+ * Leaves the calling function when the legacy stream would wait for a capture. It is for queries, which end no capture.
+ */
+#define HWS_REFUSE_LEGACY(stream)                                                                                      \
+    do {                                                                                                               \
+        if (HWS_CAPTURING()) {                                                                                         \
+            HWS_TRY(hws_capture_ask_legacy(stream));                                                                   \
+        }                                                                                                              \
     } while (0)
 
 /* Leaves the calling function when the call is unsafe during a capture. */

@@ -185,12 +185,20 @@ CUresult hws_context_device(CUdevice *device_p) {
     return CUDA_SUCCESS;
 }
 
-HWS_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-    HWS_ENTER();
-    HWS_REQUIRE(pctx != NULL && hws_context_flags_valid(flags));
-    if (hws_device_get(dev) == NULL) {
+/* What CUDA checks before the error of a kernel. */
+static CUresult check_new(const CUcontext *context_p, CUdevice device) {
+    HWS_ENTER_LOCAL();
+    if (hws_device_get(device) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
+    HWS_REQUIRE(context_p != NULL);
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
+    HWS_TRY(check_new(pctx, dev));
+    HWS_REQUIRE(hws_context_flags_valid(flags));
+    HWS_ENTER();
     CUcontext context;
     HWS_TRY(hws_context_make(dev, flags, false, &context));
     CUresult result = push(context);
@@ -204,10 +212,10 @@ HWS_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice
 
 HWS_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
                                    CUdevice dev) {
-    static _Atomic bool logged;
-    HWS_ENTER();
+    HWS_TRY(check_new(pctx, dev));
     if (paramsArray != NULL || numParams != 0) {
-        return hws_unsupported_use(&logged, "a context with an execution affinity");
+        HWS_REQUIRE(paramsArray != NULL && numParams > 0);
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY; /* as on an H200 without MPS */
     }
     return cuCtxCreate_v2(pctx, flags, dev);
 }
@@ -215,7 +223,7 @@ HWS_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsA
 HWS_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
                                    CUdevice dev) {
     static _Atomic bool logged;
-    HWS_ENTER();
+    HWS_TRY(check_new(pctx, dev));
     if (ctxCreateParams != NULL
         && (ctxCreateParams->numExecAffinityParams != 0 || ctxCreateParams->cigParams != NULL)) {
         return hws_unsupported_use(&logged, "a context with an execution affinity or for CUDA in Graphics");
@@ -224,7 +232,8 @@ HWS_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreate
 }
 
 HWS_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(ctx != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, ctx);
     hws_context_t *kept = hws_context_get(ctx);
     if (kept == NULL || kept->primary || kept->green != NULL) {
@@ -238,6 +247,7 @@ HWS_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
 
 HWS_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
     HWS_ENTER_LOCAL();
+    HWS_REQUIRE(ctx != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, ctx);
     return push(ctx);
 }
@@ -333,11 +343,17 @@ HWS_EXPORT CUresult cuCtxDetach(CUcontext ctx) {
 }
 
 HWS_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) {
-    ENTER_KEPT((CUcontext) NULL, kept);
-    (void) kept;
-    (void) type;
+    HWS_ENTER_CONTEXT();
     HWS_REQUIRE(pExecAffinity != NULL);
-    return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    CUdevice device;
+    HWS_TRY(hws_context_device(&device));
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) {
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    }
+    pExecAffinity->type = type;
+    pExecAffinity->param.smCount.val =
+        (unsigned) hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuCtxSynchronize(void) {
@@ -361,6 +377,8 @@ HWS_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
 
 HWS_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
+    HWS_REQUIRE((int) config >= CU_FUNC_CACHE_PREFER_NONE && config <= CU_FUNC_CACHE_PREFER_EQUAL);
     HWS_TRY(hws_call_cuCtxSetCacheConfig(config));
     hws_occupancy_forget();
     return CUDA_SUCCESS;

@@ -155,14 +155,17 @@ HWS_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
 
 HWS_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(free != NULL && total != NULL);
     CUdevice device;
     size_t free_bytes, total_bytes;
     HWS_TRY(hws_context_device(&device));
     HWS_TRY(hws_call_cuMemGetInfo_v2(&free_bytes, &total_bytes));
     uint64_t kept = hws_device_memory_kept_bytes(device);
-    *free = kept < total_bytes - free_bytes ? free_bytes + kept : total_bytes;
-    *total = total_bytes;
+    if (free != NULL) {
+        *free = kept < total_bytes - free_bytes ? free_bytes + kept : total_bytes;
+    }
+    if (total != NULL) {
+        *total = total_bytes;
+    }
     return CUDA_SUCCESS;
 }
 
@@ -253,6 +256,9 @@ HWS_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, 
     HWS_REQUIRE(dptr != NULL && bytesize != 0);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
+    if (bytesize > INT64_MAX) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     HWS_CAPTURE(hStream, allocate_captured(dptr, bytesize, hStream));
     HWS_UNSAFE();
     CUdevice device;

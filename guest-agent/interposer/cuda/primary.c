@@ -87,6 +87,15 @@ HWS_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int fla
     return CUDA_SUCCESS;
 }
 
+/* The older version, which changes no active context. */
+HWS_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
+    unsigned before;
+    int active;
+    HWS_TRY(cuDevicePrimaryCtxGetState(dev, &before, &active));
+    HWS_REQUIRE(hws_context_flags_valid(flags));
+    return active ? CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE : cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+}
+
 HWS_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) {
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(flags != NULL && active != NULL);

@@ -81,11 +81,12 @@ CUcontext hws_stream_context(CUstream stream) {
 }
 
 HWS_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     if (is_default(hStream)) {
         return CUDA_ERROR_INVALID_HANDLE; /* a program cannot destroy it */
     }
+    HWS_ENTER();
     if (HWS_CAPTURING()) {
         hws_capture_destroy_stream(hStream);
     }
@@ -141,6 +142,7 @@ HWS_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(priority != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_LEGACY(hStream);
     const hws_stream_t *kept = stream_get(hStream);
     *priority = kept != NULL ? kept->priority : 0;
     return CUDA_SUCCESS;
@@ -165,19 +167,23 @@ HWS_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId
     return CUDA_SUCCESS;
 }
 
+static CUcontext context_of(CUstream stream) {
+    const hws_stream_t *kept = stream_get(stream);
+    return kept != NULL ? kept->context : hws_context_current();
+}
+
 HWS_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(pctx != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    const hws_stream_t *kept = stream_get(hStream);
-    *pctx = kept != NULL ? kept->context : hws_context_current();
+    *pctx = context_of(hStream);
     return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
-    CUcontext context;
-    HWS_REQUIRE(pCtx != NULL);
-    HWS_TRY(cuStreamGetCtx(hStream, &context));
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    CUcontext context = context_of(hStream);
     const hws_context_t *kept = hws_context_get(context);
     bool green = kept != NULL && kept->green != NULL;
     if (green && hStream == CU_STREAM_PER_THREAD) {
@@ -186,7 +192,9 @@ HWS_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreen
     if (pGreenCtx != NULL) {
         *pGreenCtx = green ? kept->green : NULL;
     }
-    *pCtx = green ? kept->owner : context;
+    if (pCtx != NULL) {
+        *pCtx = green ? kept->owner : context;
+    }
     return CUDA_SUCCESS;
 }
 
@@ -197,10 +205,11 @@ HWS_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx) {
 }
 
 HWS_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) {
-    CUcontext context;
+    HWS_ENTER_CONTEXT();
     HWS_REQUIRE(device != NULL);
-    HWS_TRY(cuStreamGetCtx(hStream, &context));
-    return cuCtxGetDevice_v2(device, context);
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_LEGACY(hStream);
+    return cuCtxGetDevice_v2(device, context_of(hStream));
 }
 
 /* Attributes of a stream are hints; they are stored, so that a program can query its settings. */
@@ -208,6 +217,7 @@ HWS_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, 
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(value_out != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_LEGACY(hStream);
     static const hws_stream_t plain = {.sync_policy = CU_SYNC_POLICY_AUTO};
     const hws_stream_t *kept = stream_get(hStream);
     kept = kept != NULL ? kept : &plain;

@@ -117,6 +117,36 @@ HWS_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, c
     return issue_one(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, value, flags);
 }
 
+/* Whether the device has the first version of these functions, which later devices lack. */
+static CUresult check_first_version(CUstream stream, CUdevice_attribute attribute) {
+    CUdevice device;
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    HWS_REFUSE_LEGACY(stream);
+    HWS_TRY(hws_context_device(&device));
+    return hws_device_attribute(device, attribute) == 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+    HWS_TRY(check_first_version(stream, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1));
+    return cuStreamWaitValue32_v2(stream, addr, value, flags);
+}
+
+HWS_EXPORT CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+    HWS_TRY(check_first_version(stream, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1));
+    return cuStreamWaitValue64_v2(stream, addr, value, flags);
+}
+
+HWS_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+    HWS_TRY(check_first_version(stream, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1));
+    return cuStreamWriteValue32_v2(stream, addr, value, flags);
+}
+
+HWS_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+    HWS_TRY(check_first_version(stream, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1));
+    return cuStreamWriteValue64_v2(stream, addr, value, flags);
+}
+
 HWS_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
                                           unsigned int flags) {
     HWS_ENTER_CONTEXT();
