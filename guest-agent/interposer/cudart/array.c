@@ -223,8 +223,8 @@ HWS_API cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArr
 HWS_API cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
                                                    cudaArray_t array, int device) {
     CUdevice driver;
-    HWS_TRY(hws_device_get(device, &driver));
     HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(hws_device_get(device, &driver) == cudaSuccess);
     return hws_result(cuArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *) memoryRequirements,
                                                    hws_array_driver(array), driver));
 }
@@ -232,8 +232,8 @@ HWS_API cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequire
 HWS_API cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
                                                             cudaMipmappedArray_t mipmap, int device) {
     CUdevice driver;
-    HWS_TRY(hws_device_get(device, &driver));
     HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(hws_device_get(device, &driver) == cudaSuccess);
     return hws_result(cuMipmappedArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *) memoryRequirements,
                                                             (CUmipmappedArray) mipmap, driver));
 }

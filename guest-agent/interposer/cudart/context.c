@@ -129,6 +129,11 @@ static cudaError_t hws_context_activate(int ordinal) {
     return error != cudaSuccess ? error : hws_error_from_driver(cuCtxSetCurrent(primary));
 }
 
+cudaError_t hws_context_ask(void) {
+    unsigned int flags;
+    return hws_error_from_driver(cuStreamGetFlags(CU_STREAM_LEGACY, &flags));
+}
+
 cudaError_t hws_context_enter(void) {
     cudaError_t error = hws_runtime_init(NULL);
     if (error != cudaSuccess) {

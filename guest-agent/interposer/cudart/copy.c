@@ -95,47 +95,52 @@ HWS_API cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *sr
 HWS_API cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol) {
     CUdeviceptr address;
     size_t bytes;
-    HWS_REQUIRE(devPtr != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_symbol_resolve(symbol, &address, &bytes));
+    HWS_TRY(hws_context_ask());
+    HWS_REQUIRE(devPtr != NULL);
     *devPtr = (void *) (uintptr_t) address;
     return cudaSuccess;
 }
 
 HWS_API cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol) {
     CUdeviceptr address;
-    HWS_REQUIRE(size != NULL);
     HWS_ENTER_CONTEXT();
     size_t bytes;
     HWS_TRY(hws_symbol_resolve(symbol, &address, &bytes));
+    HWS_TRY(hws_context_ask());
+    HWS_REQUIRE(size != NULL);
     *size = bytes;
     return cudaSuccess;
 }
 
-/* The address of [offset, offset + count) inside a variable. */
-static cudaError_t hws_symbol_range(const void *symbol, size_t offset, size_t count, void **address_p) {
-    CUdeviceptr address;
-    size_t bytes;
-    HWS_ENTER_CONTEXT();
-    HWS_TRY(hws_symbol_resolve(symbol, &address, &bytes));
-    HWS_REQUIRE(count == 0 || (offset <= bytes && count <= bytes - offset));
-    *address_p = (void *) (uintptr_t) (address + offset);
-    return cudaSuccess;
-}
-
-/* NVIDIA's runtime checks the direction of an asynchronous copy first, and of a blocking copy last. */
+/*
+ * The address of [offset, offset + count) inside a variable. NVIDIA's runtime checks the direction of an asynchronous
+ * copy before the range, and of a blocking copy after it.
+ */
 static cudaError_t hws_symbol_check(const void *symbol, size_t offset, size_t count, bool direction,
                                     hws_copy_mode_t mode, void **address_p) {
-    if (direction || mode != HWS_COPY_ASYNC) {
-        HWS_TRY(hws_symbol_range(symbol, offset, count, address_p));
+    CUdeviceptr address;
+    size_t bytes;
+    HWS_TRY(hws_symbol_resolve(symbol, &address, &bytes));
+    bool inside = offset <= bytes && count <= bytes - offset;
+    if (inside && direction) {
+        *address_p = (void *) (uintptr_t) (address + offset);
+        return cudaSuccess;
     }
-    return direction ? cudaSuccess : cudaErrorInvalidMemcpyDirection;
+    HWS_TRY(hws_context_ask());
+    return hws_error_record(direction || (!inside && mode != HWS_COPY_ASYNC) ? cudaErrorInvalidValue
+                                                                             : cudaErrorInvalidMemcpyDirection);
 }
 
 static cudaError_t hws_copy_to_symbol(const void *symbol, const void *src, size_t count, size_t offset,
                                       enum cudaMemcpyKind kind, hws_copy_mode_t mode, cudaStream_t stream) {
     void *address = NULL;
     bool direction = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+    HWS_ENTER_CONTEXT();
+    if (count == 0) {
+        return cudaSuccess;
+    }
     HWS_TRY(hws_symbol_check(symbol, offset, count, direction, mode, &address));
     return hws_copy_linear(address, src, count, kind, mode, stream);
 }
@@ -144,6 +149,10 @@ static cudaError_t hws_copy_from_symbol(void *dst, const void *symbol, size_t co
                                         enum cudaMemcpyKind kind, hws_copy_mode_t mode, cudaStream_t stream) {
     void *address = NULL;
     bool direction = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+    HWS_ENTER_CONTEXT();
+    if (count == 0) {
+        return cudaSuccess;
+    }
     HWS_TRY(hws_symbol_check(symbol, offset, count, direction, mode, &address));
     return hws_copy_linear(dst, address, count, kind, mode, stream);
 }

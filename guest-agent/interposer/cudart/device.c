@@ -44,9 +44,9 @@ HWS_API cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *pciBusId) {
 HWS_API cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice) {
     CUdevice from;
     CUdevice to;
-    HWS_REQUIRE(canAccessPeer != NULL);
     HWS_TRY(hws_device_get(device, &from));
     HWS_TRY(hws_device_get(peerDevice, &to));
+    HWS_REQUIRE(canAccessPeer != NULL);
     return hws_result(cuDeviceCanAccessPeer(canAccessPeer, from, to));
 }
 
@@ -104,15 +104,14 @@ HWS_API cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig) {
  */
 HWS_API cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig) {
     HWS_REQUIRE(pConfig != NULL);
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_WORKING();
     *pConfig = cudaSharedMemBankSizeFourByte;
     return cudaSuccess;
 }
 
 HWS_API cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) {
-    (void) config;
     HWS_ENTER_CONTEXT();
-    return cudaSuccess;
+    return hws_result(cuCtxSetSharedMemConfig((CUsharedconfig) config));
 }
 
 HWS_API cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {

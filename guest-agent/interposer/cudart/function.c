@@ -73,9 +73,10 @@ HWS_API cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache 
 
 HWS_API cudaError_t cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config) {
     CUkernel kernel;
-    (void) config; /* No effect since the devices of 2016, as CUDA documents; the function must exist. */
     HWS_TRY(hws_function_find(func, &kernel, NULL));
-    return cudaSuccess;
+    HWS_TRY(hws_context_ask());
+    HWS_REQUIRE((unsigned int) config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+    return cudaSuccess; /* no effect since the devices of 2016, as CUDA documents; the function must exist */
 }
 
 HWS_API cudaError_t cudaFuncGetName(const char **name, const void *func) {
@@ -94,9 +95,11 @@ HWS_API cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramIndex, si
 
 HWS_API cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) {
     CUkernel kernel;
-    HWS_REQUIRE(functionPtr != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_kernel_resolve(symbolPtr, &kernel));
+    if (functionPtr == NULL) {
+        return cudaSuccess; /* NVIDIA's runtime writes nothing */
+    }
     return hws_result(cuKernelGetFunction(functionPtr, kernel));
 }
 

@@ -200,8 +200,8 @@ HWS_API cudaError_t cudaDeviceGraphMemTrim(int device) {
 
 HWS_API cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void *value) {
     CUdevice handle;
-    HWS_REQUIRE(value != NULL);
     HWS_TRY(hws_device_get(device, &handle));
+    HWS_REQUIRE(value != NULL);
     HWS_ENTER_CONTEXT();
     return hws_result(cuDeviceGetGraphMemAttribute(handle, (CUgraphMem_attribute) attr, value));
 }

@@ -78,10 +78,13 @@ cudaError_t hws_graph_copy_back(const CUDA_MEMCPY3D *driver, struct cudaMemcpy3D
 static cudaError_t hws_graph_copy_1d(CUDA_MEMCPY3D *driver, void *dst, const void *src, size_t count,
                                      enum cudaMemcpyKind kind) {
     memset(driver, 0, sizeof *driver);
+    if (count == 0) {
+        return cudaErrorInvalidValue;
+    }
     if ((unsigned int) kind > cudaMemcpyDefault) {
         return cudaErrorInvalidMemcpyDirection;
     }
-    if (count == 0 || dst == NULL || src == NULL) {
+    if (dst == NULL || src == NULL) {
         return cudaErrorInvalidValue;
     }
     hws_graph_ends(driver, dst, src, kind);
@@ -101,15 +104,18 @@ static cudaError_t hws_graph_copy_symbol(CUDA_MEMCPY3D *driver, const void *symb
     CUdeviceptr address;
     size_t bytes;
     enum cudaMemcpyKind wanted = toSymbol ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
-    if (kind != wanted && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) {
-        return cudaErrorInvalidMemcpyDirection;
-    }
     cudaError_t error = hws_symbol_resolve(symbol, &address, &bytes);
+    if (error == cudaSuccess) {
+        error = hws_context_ask();
+    }
     if (error != cudaSuccess) {
         return error;
     }
     if (offset > bytes || count > bytes - offset) {
         return cudaErrorInvalidValue;
+    }
+    if (kind != wanted && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) {
+        return cudaErrorInvalidMemcpyDirection;
     }
     void *place = (void *) (uintptr_t) (address + offset);
     return toSymbol ? hws_graph_copy_1d(driver, place, other, count, kind)
@@ -124,7 +130,7 @@ static cudaError_t hws_graph_copy_symbol(CUDA_MEMCPY3D *driver, const void *symb
     HWS_API cudaError_t cudaGraphAddMemcpyNode##suffix(HWS_GRAPH_ADD, __VA_ARGS__) {                                   \
         CUDA_MEMCPY3D copy;                                                                                            \
         HWS_REQUIRE(pGraphNode != NULL);                                                                               \
-        HWS_ENTER_CONTEXT();                                                                                           \
+        HWS_ENTER_WORKING();                                                                                           \
         HWS_TRY(fill);                                                                                                 \
         return hws_result(cuGraphAddMemcpyNode(HWS_GRAPH_ADD_ARGS, &copy, hws_graph_context()));                       \
     }                                                                                                                  \
@@ -137,7 +143,8 @@ static cudaError_t hws_graph_copy_symbol(CUDA_MEMCPY3D *driver, const void *symb
     HWS_API cudaError_t cudaGraphExecMemcpyNodeSetParams##suffix(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,     \
                                                                  __VA_ARGS__) {                                        \
         CUDA_MEMCPY3D copy;                                                                                            \
-        HWS_ENTER_CONTEXT();                                                                                           \
+        HWS_REQUIRE(hGraphExec != NULL);                                                                               \
+        HWS_ENTER_WORKING();                                                                                           \
         HWS_TRY(fill);                                                                                                 \
         return hws_result(cuGraphExecMemcpyNodeSetParams(hGraphExec, node, &copy, hws_graph_context()));               \
     }

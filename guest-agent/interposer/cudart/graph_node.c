@@ -6,6 +6,9 @@
 cudaError_t hws_graph_kernel(const struct cudaKernelNodeParams *params, CUDA_KERNEL_NODE_PARAMS *driver) {
     CUkernel kernel;
     cudaError_t error = hws_kernel_find(params->func, &kernel);
+    if (error == cudaSuccess) {
+        error = hws_context_ask();
+    }
     if (error != cudaSuccess) {
         return error;
     }

@@ -3,6 +3,14 @@
 
 #include "runtime.h"
 
+/* NVIDIA's runtime checks this before it makes a context. */
+#define HWS_REQUIRE_LIBRARY(library)                                                                                   \
+    do {                                                                                                               \
+        if ((library) == NULL) {                                                                                       \
+            return hws_error_record(cudaErrorInvalidResourceHandle);                                                   \
+        }                                                                                                              \
+    } while (0)
+
 HWS_API cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *jitOptions,
                                         void **jitOptionsValues, unsigned int numJitOptions,
                                         enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
@@ -25,10 +33,8 @@ HWS_API cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *
 }
 
 HWS_API cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
+    HWS_REQUIRE_LIBRARY(library);
     HWS_ENTER_CONTEXT();
-    if (library == NULL) {
-        return hws_error_record(cudaErrorInvalidResourceHandle);
-    }
     hws_kernel_retract(library);
     return hws_result(cuLibraryUnload(library));
 }
@@ -36,6 +42,7 @@ HWS_API cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
 HWS_API cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) {
     CUkernel kernel;
     HWS_REQUIRE(pKernel != NULL && name != NULL);
+    HWS_REQUIRE_LIBRARY(library);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuLibraryGetKernel(&kernel, library, name)));
     HWS_TRY(hws_kernel_publish(kernel, library));
@@ -47,6 +54,7 @@ HWS_API cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary
     CUdeviceptr address;
     size_t size;
     HWS_REQUIRE(name != NULL && (dptr != NULL || bytes != NULL));
+    HWS_REQUIRE_LIBRARY(library);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuLibraryGetGlobal(&address, &size, library, name)));
     if (dptr != NULL) {
@@ -62,6 +70,7 @@ HWS_API cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrar
     CUdeviceptr address;
     size_t size;
     HWS_REQUIRE(name != NULL && (dptr != NULL || bytes != NULL));
+    HWS_REQUIRE_LIBRARY(library);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuLibraryGetManaged(&address, &size, library, name)));
     if (dptr != NULL) {
@@ -74,13 +83,16 @@ HWS_API cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrar
 }
 
 HWS_API cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library, const char *symbol) {
-    HWS_REQUIRE(fptr != NULL && symbol != NULL);
+    HWS_REQUIRE(fptr != NULL);
+    HWS_REQUIRE_LIBRARY(library);
+    HWS_REQUIRE(symbol != NULL);
     HWS_ENTER_CONTEXT();
     return hws_result(cuLibraryGetUnifiedFunction(fptr, library, symbol));
 }
 
 HWS_API cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib) {
     HWS_REQUIRE(count != NULL);
+    HWS_REQUIRE_LIBRARY(lib);
     HWS_ENTER_CONTEXT();
     return hws_result(cuLibraryGetKernelCount(count, lib));
 }
@@ -88,6 +100,7 @@ HWS_API cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t
 HWS_API cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib) {
     unsigned int total = 0;
     HWS_REQUIRE(kernels != NULL);
+    HWS_REQUIRE_LIBRARY(lib);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuLibraryGetKernelCount(&total, lib)));
     HWS_TRY(hws_error_from_driver(cuLibraryEnumerateKernels(kernels, numKernels, lib)));

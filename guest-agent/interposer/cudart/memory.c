@@ -52,7 +52,7 @@ HWS_API cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int f
 }
 
 HWS_API cudaError_t cudaFree(void *devPtr) {
-    HWS_ENTER_CONTEXT(); /* also for NULL: programs use cudaFree(0) to create a context */
+    HWS_ENTER_WORKING(); /* also for NULL: programs use cudaFree(0) to create a context */
     if (devPtr == NULL) {
         return cudaSuccess;
     }
@@ -75,7 +75,7 @@ HWS_API cudaError_t cudaMallocHost(void **ptr, size_t size) {
 }
 
 HWS_API cudaError_t cudaFreeHost(void *ptr) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_WORKING();
     if (ptr == NULL) {
         return cudaSuccess;
     }
@@ -95,8 +95,8 @@ HWS_API cudaError_t cudaHostUnregister(void *ptr) {
 }
 
 HWS_API cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags) {
+    HWS_ENTER_WORKING();
     HWS_REQUIRE(pDevice != NULL && pHost != NULL && flags == 0);
-    HWS_ENTER_CONTEXT();
     CUdeviceptr address;
     HWS_TRY(hws_error_from_driver(cuMemHostGetDevicePointer_v2(&address, pHost, 0)));
     *pDevice = (void *) (uintptr_t) address;
@@ -104,13 +104,12 @@ HWS_API cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost, unsign
 }
 
 HWS_API cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost) {
+    HWS_ENTER_WORKING();
     HWS_REQUIRE(pFlags != NULL && pHost != NULL);
-    HWS_ENTER_CONTEXT();
     return hws_result(cuMemHostGetFlags(pFlags, pHost));
 }
 
 HWS_API cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
-    HWS_REQUIRE(free != NULL && total != NULL);
     HWS_ENTER_CONTEXT();
     return hws_result(cuMemGetInfo_v2(free, total));
 }

@@ -51,7 +51,8 @@ HWS_API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device) {
 
 HWS_API cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) {
     CUdevice handle;
-    HWS_TRY(hws_device_get(device, &handle));
+    HWS_TRY(hws_runtime_init(NULL));
+    HWS_REQUIRE(hws_device_get(device, &handle) == cudaSuccess);
     return hws_result(cuDeviceSetMemPool(handle, memPool));
 }
 

@@ -67,6 +67,9 @@ cudaError_t hws_runtime_init(int *deviceCount);
 /* Ensures that the calling thread has a current context: its present one, or its device's primary context. */
 cudaError_t hws_context_enter(void);
 
+/* The error of a kernel after which the current context can do no more work; cudaSuccess for none. No round trip. */
+cudaError_t hws_context_ask(void);
+
 /* The ordinal of the calling thread's current device. Creates no context. */
 cudaError_t hws_device_current(int *ordinal);
 
@@ -92,6 +95,13 @@ CUcontext hws_context_cacheable(unsigned int *generation);
         if (hws_entered != cudaSuccess) {                                                                              \
             return hws_error_record(hws_entered);                                                                      \
         }                                                                                                              \
+    } while (0)
+
+/* The same, and returns the error of a kernel after which the context can do no more work. */
+#define HWS_ENTER_WORKING()                                                                                            \
+    do {                                                                                                               \
+        HWS_ENTER_CONTEXT();                                                                                           \
+        HWS_TRY(hws_context_ask());                                                                                    \
     } while (0)
 
 /* Unless the expression is cudaSuccess, records the error and returns from the calling function. */

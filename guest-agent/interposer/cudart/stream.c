@@ -10,7 +10,7 @@ HWS_API cudaError_t cudaStreamCreate(cudaStream_t *pStream) {
 }
 
 HWS_API cudaError_t cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) {
-    HWS_REQUIRE(pStream != NULL);
+    HWS_REQUIRE(pStream != NULL && (flags & ~(unsigned int) CU_STREAM_NON_BLOCKING) == 0);
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamCreate(pStream, flags));
 }
@@ -90,7 +90,6 @@ HWS_TWIN(cudaStreamCopyAttributes, (cudaStream_t dst, cudaStream_t src), (hws_st
 
 HWS_API cudaError_t cudaStreamGetAttribute(cudaStream_t hStream, cudaLaunchAttributeID attr,
                                            cudaLaunchAttributeValue *value_out) {
-    HWS_REQUIRE(value_out != NULL);
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamGetAttribute(hStream, (CUstreamAttrID) attr, (CUstreamAttrValue *) value_out));
 }

@@ -180,7 +180,7 @@ HWS_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject, con
 
 HWS_API cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject) {
     HWS_ENTER_CONTEXT();
-    return texObject == 0 ? cudaSuccess : hws_result(cuTexObjectDestroy(texObject));
+    return hws_result(cuTexObjectDestroy(texObject));
 }
 
 HWS_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pResDesc, cudaTextureObject_t texObject) {
@@ -194,9 +194,9 @@ HWS_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pR
 
 HWS_API cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *pTexDesc, cudaTextureObject_t texObject) {
     CUDA_TEXTURE_DESC texture;
-    HWS_REQUIRE(pTexDesc != NULL);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuTexObjectGetTextureDesc(&texture, texObject)));
+    HWS_REQUIRE(pTexDesc != NULL);
     hws_texture_from_driver(&texture, pTexDesc);
     return cudaSuccess;
 }
@@ -233,7 +233,7 @@ HWS_API cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObject, co
 
 HWS_API cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject) {
     HWS_ENTER_CONTEXT();
-    return surfObject == 0 ? cudaSuccess : hws_result(cuSurfObjectDestroy(surfObject));
+    return hws_result(cuSurfObjectDestroy(surfObject));
 }
 
 HWS_API cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *pResDesc,

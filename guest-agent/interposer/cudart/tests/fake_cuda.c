@@ -69,6 +69,13 @@ FAKE CUresult cuCtxGetCurrent(CUcontext *ctx) {
     return CUDA_SUCCESS;
 }
 
+/* Not recorded, as the guest answers it. */
+FAKE CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
+    (void) hStream;
+    *flags = 0;
+    return CUDA_SUCCESS;
+}
+
 FAKE CUresult cuCtxSetCurrent(CUcontext ctx) {
     CUresult result = RECORD(ctx, 0, 0);
     if (result == CUDA_SUCCESS) {
