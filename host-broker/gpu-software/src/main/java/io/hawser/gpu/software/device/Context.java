@@ -1,5 +1,6 @@
 package io.hawser.gpu.software.device;
 
+import io.hawser.cuda.generated.CUlimit;
 import io.hawser.cuda.generated.CUresult;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -15,7 +16,7 @@ import java.util.Set;
 final class Context {
     private static final System.Logger LOG = System.getLogger(Context.class.getName());
 
-    // CUDA 13.0 cuda.h: defaults of CU_LIMIT_STACK_SIZE, _PRINTF_FIFO_SIZE, _MALLOC_HEAP_SIZE.
+    /** By CUlimit, with CUDA's defaults. The last three have no effect here; the fourth does not exist. */
     final long[] limits;
 
     final long id;
@@ -44,7 +45,7 @@ final class Context {
         this.scheduler = scheduler;
         owner = this;
         processors = scheduler.processors();
-        limits = new long[] {1024, 1 << 20, 8 << 20};
+        limits = new long[] {1024, 1 << 20, 8 << 20, 0, 2048, 64, 0};
         peers = new HashSet<>();
         legacy = new Stream(0, this, 0, 0, false);
     }
@@ -105,6 +106,15 @@ final class Context {
     /** The CUresult that every call in this context returns after a kernel fault; 0 without a fault. */
     int error() {
         return owner.error;
+    }
+
+    /** CUDA's result for a limit that does not exist here; 0 for one that does. */
+    int checkLimit(int limit) {
+        if (limit < 0 || limit >= CUlimit.CU_LIMIT_MAX) {
+            return CUresult.CUDA_ERROR_INVALID_VALUE;
+        }
+        return limit < limits.length && limit != CUlimit.CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH
+            ? 0 : CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT;
     }
 
     void poison(int cuResult) {

@@ -47,8 +47,9 @@ final class SoftwareDriver implements CudaDriver {
         if (check != CUDA_SUCCESS) {
             return check;
         }
-        if (limit < 0 || limit >= device.current().limits.length) {
-            return CUDA_ERROR_UNSUPPORTED_LIMIT;
+        int known = device.current().checkLimit(limit);
+        if (known != CUDA_SUCCESS) {
+            return known;
         }
         value.set(LONG, 0, device.current().limits[limit]);
         return CUDA_SUCCESS;
@@ -60,8 +61,9 @@ final class SoftwareDriver implements CudaDriver {
         if (check != CUDA_SUCCESS) {
             return check;
         }
-        if (limit < 0 || limit >= device.current().limits.length) {
-            return CUDA_ERROR_UNSUPPORTED_LIMIT;
+        int known = device.current().checkLimit(limit);
+        if (known != CUDA_SUCCESS) {
+            return known;
         }
         // The guest chooses the size, and every thread of a block gets it: CUDA's documentation allows 512 KiB.
         if (value < 0 || limit == CUlimit.CU_LIMIT_STACK_SIZE && value > 512 << 10) {
