@@ -450,7 +450,7 @@ HWS_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStat
 }
 
 static CUresult update(CUstream stream, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count,
-                       bool replace) {
+                       unsigned flags) {
     hws_capture_stream_t *entry = hws_capture_find(stream);
     if (entry == NULL) {
         return CUDA_ERROR_ILLEGAL_STATE;
@@ -458,13 +458,14 @@ static CUresult update(CUstream stream, const CUgraphNode *nodes, const CUgraphE
     if (entry->capture->invalid) {
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
+    HWS_REQUIRE((count == 0 || nodes != NULL) && flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     for (size_t i = 0; i < count; i++) {
         HWS_TAKE_NODE(node, nodes[i]);
         HWS_REQUIRE(node->graph->handle == entry->capture->graph);
         HWS_TRY(hws_edges_check(node, data == NULL ? NULL : &data[i]));
     }
-    bool done = replace ? hws_frontier_set(&entry->frontier, nodes, data, count)
-                        : hws_frontier_join(&entry->frontier, nodes, data, count);
+    bool done = flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES ? hws_frontier_set(&entry->frontier, nodes, data, count)
+                                                            : hws_frontier_join(&entry->frontier, nodes, data, count);
     return done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -473,10 +474,8 @@ HWS_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgra
                                                          unsigned int flags) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REQUIRE((numDependencies == 0 || dependencies != NULL) && flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     hws_graph_lock();
-    CUresult result =
-        update(hStream, dependencies, dependencyData, numDependencies, flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    CUresult result = update(hStream, dependencies, dependencyData, numDependencies, flags);
     hws_graph_unlock();
     return result;
 }

@@ -224,11 +224,12 @@ HWS_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreate
                                    CUdevice dev) {
     static _Atomic bool logged;
     HWS_TRY(check_new(pctx, dev));
-    if (ctxCreateParams != NULL
-        && (ctxCreateParams->numExecAffinityParams != 0 || ctxCreateParams->cigParams != NULL)) {
-        return hws_unsupported_use(&logged, "a context with an execution affinity or for CUDA in Graphics");
+    if (ctxCreateParams != NULL && ctxCreateParams->cigParams != NULL) {
+        return hws_unsupported_use(&logged, "a context for CUDA in Graphics");
     }
-    return cuCtxCreate_v2(pctx, flags, dev);
+    return ctxCreateParams != NULL && ctxCreateParams->numExecAffinityParams > 0
+        ? cuCtxCreate_v3(pctx, ctxCreateParams->execAffinityParams, ctxCreateParams->numExecAffinityParams, flags, dev)
+        : cuCtxCreate_v2(pctx, flags, dev);
 }
 
 HWS_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
@@ -373,6 +374,14 @@ HWS_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
         return cuCtxSynchronize();
     }
     return hws_context_wait(ctx);
+}
+
+HWS_EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+    HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
+    HWS_REQUIRE((int) config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE
+                && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+    return hws_call_cuCtxSetSharedMemConfig(config);
 }
 
 HWS_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config) {

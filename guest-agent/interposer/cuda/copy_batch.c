@@ -9,11 +9,16 @@
 /* CUDA's index of the failed copy when no single copy failed. */
 #define NO_INDEX SIZE_MAX
 
-static CUresult check_batch(size_t count, const CUmemcpyAttributes *attrs, const size_t *indices, size_t attr_count,
-                            CUstream stream) {
+/* CUDA: the legacy stream takes no batches. This is checked before the error of a kernel. */
+static CUresult enter(CUstream stream) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(stream != NULL && stream != CU_STREAM_LEGACY);
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(stream != NULL && stream != CU_STREAM_LEGACY); /* as CUDA: the legacy stream takes no batches */
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_batch(size_t count, const CUmemcpyAttributes *attrs, const size_t *indices, size_t attr_count) {
     HWS_REQUIRE(count != 0 && attrs != NULL && indices != NULL && attr_count != 0 && attr_count <= count);
     for (size_t i = 0; i < attr_count; i++) {
         HWS_REQUIRE(attrs[i].srcAccessOrder >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
@@ -26,8 +31,9 @@ static CUresult check_batch(size_t count, const CUmemcpyAttributes *attrs, const
 static CUresult run_batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
                           size_t *indices, size_t attr_count, size_t *failed_p, CUstream stream) {
     *failed_p = NO_INDEX;
+    HWS_TRY(enter(stream));
     HWS_REQUIRE(dsts != NULL && srcs != NULL && sizes != NULL);
-    HWS_TRY(check_batch(count, attrs, indices, attr_count, stream));
+    HWS_TRY(check_batch(count, attrs, indices, attr_count));
     for (size_t i = 0; i < count; i++) {
         CUresult result = sizes[i] == 0 ? CUDA_ERROR_INVALID_VALUE : cuMemcpyAsync(dsts[i], srcs[i], sizes[i], stream);
         if (result != CUDA_SUCCESS) {
@@ -84,9 +90,8 @@ static CUresult put_side(const CUmemcpy3DOperand *operand, const CUextent3D *ext
 static CUresult run_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, size_t *failed_p,
                           CUstream stream) {
     *failed_p = NO_INDEX;
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(count != 0 && ops != NULL && flags == 0 && stream != NULL && stream != CU_STREAM_LEGACY);
-    HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    HWS_TRY(enter(stream));
+    HWS_REQUIRE(count != 0 && ops != NULL && flags == 0);
     for (size_t i = 0; i < count; i++) {
         CUDA_MEMCPY3D copy;
         memset(&copy, 0, sizeof copy);

@@ -330,9 +330,6 @@ static CUresult copy_on_host(const hws_box_t *box, CUstream stream) {
 
 static CUresult copy_box(hws_box_t *box, CUstream stream, bool wait) {
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
-    if (box->extent.widthBytes == 0 || box->extent.rows == 0 || box->extent.slices == 0) {
-        return CUDA_SUCCESS;
-    }
     HWS_TRY(check_end(&box->dst, box));
     HWS_TRY(check_end(&box->src, box));
     if (box->dst.device) {
@@ -370,6 +367,9 @@ CUresult hws_copy_3d(const CUDA_MEMCPY3D *claimed, CUstream stream, bool wait) {
                       .origin = {.xBytes = copy->srcXInBytes, .y = copy->srcY, .z = copy->srcZ}},
         .extent = {.widthBytes = copy->WidthInBytes, .rows = copy->Height, .slices = copy->Depth},
     };
+    if (copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0) {
+        return CUDA_SUCCESS; /* CUDA then looks at nothing else */
+    }
     HWS_TRY(classify(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, &box.dst));
     HWS_TRY(classify(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, &box.src));
     return copy_box(&box, stream, wait);

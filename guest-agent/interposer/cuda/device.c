@@ -1,6 +1,8 @@
 /* Devices. cuInit takes a snapshot of their properties, so that queries need no round trip. */
 #include "device.h"
 
+#include "context.h"
+
 #include "array.h"
 #include "device_memory.h"
 #include "managed.h"
@@ -175,8 +177,9 @@ HWS_EXPORT CUresult cuDeviceGetCount(int *count) {
 }
 
 HWS_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {
-    ENTER_DEVICE(dev, info);
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(name != NULL && len > 0);
+    ENTER_DEVICE(dev, info);
     snprintf(name, (size_t) len, "%s", info->name);
     return CUDA_SUCCESS;
 }
@@ -194,8 +197,8 @@ HWS_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
 }
 
 HWS_EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev) {
-    (void) luid;
-    (void) deviceNodeMask;
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(luid != NULL && deviceNodeMask != NULL);
     ENTER_DEVICE(dev, info);
     (void) info;
     return CUDA_ERROR_NOT_SUPPORTED; /* CUDA documents it for Windows only */
@@ -210,9 +213,10 @@ HWS_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
 }
 
 HWS_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(pi != NULL && (int) attrib > 0 && attrib < CU_DEVICE_ATTRIBUTE_MAX);
     ENTER_DEVICE(dev, info);
     (void) info;
-    HWS_REQUIRE(pi != NULL && (int) attrib > 0 && attrib < CU_DEVICE_ATTRIBUTE_MAX);
     *pi = hws_device_attribute(dev, attrib);
     return CUDA_SUCCESS;
 }
@@ -289,10 +293,11 @@ HWS_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType t
 
 HWS_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format,
                                                        unsigned numChannels, CUdevice dev) {
-    ENTER_DEVICE(dev, info);
+    HWS_ENTER_LOCAL();
     uint32_t channel = hws_array_channel_bytes(format);
     HWS_REQUIRE(maxWidthInElements != NULL && channel != 0
                 && (numChannels == 1 || numChannels == 2 || numChannels == 4));
+    ENTER_DEVICE(dev, info);
     /* The attribute counts elements of 16 bytes. Smaller elements allow more, up to the value of an H200. */
     size_t most = (size_t) info->attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH] * 16;
     size_t width = most / (channel * numChannels);
@@ -302,8 +307,13 @@ HWS_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElement
 
 HWS_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                                CUflushGPUDirectRDMAWritesScope scope) {
-    (void) target;
-    (void) scope;
-    HWS_ENTER_LOCAL();
-    return CUDA_ERROR_NOT_SUPPORTED;
+    CUdevice device;
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX
+                && (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER
+                    || scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES));
+    HWS_TRY(hws_context_device(&device));
+    int options = hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+    /* No device of a guest writes to the GPU's memory, so there is nothing to flush. */
+    return (options & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST) != 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -67,6 +67,14 @@ HWS_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) 
     return set_cache_config(hfunc, config);
 }
 
+HWS_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) {
+    HWS_ENTER_OBJECT(HWS_KIND_FUNCTION, hfunc);
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE((int) config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE
+                && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+    return hws_call_cuFuncSetSharedMemConfig(hfunc, config);
+}
+
 HWS_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) {
     ENTER_QUERY(hfunc, hmod, kept);
     HWS_ENTER();

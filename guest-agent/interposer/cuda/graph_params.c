@@ -88,6 +88,7 @@ CUresult hws_params_host(const CUDA_HOST_NODE_PARAMS *from, hws_params_t *params
 }
 
 CUresult hws_params_event(CUgraphNodeType type, CUevent event, hws_params_t *params_p) {
+    HWS_REQUIRE(event != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
     *params_p = (hws_params_t) {.type = type, .event = event};
     return CUDA_SUCCESS;

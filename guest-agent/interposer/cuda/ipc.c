@@ -112,10 +112,12 @@ static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, 
 
 HWS_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
     static const CUipcMemHandle none;
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(pdptr != NULL);
     HWS_ENTER_CONTEXT();
-    HWS_UNSAFE();
-    HWS_REQUIRE(pdptr != NULL && Flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    HWS_REQUIRE(Flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     HWS_REQUIRE(memcmp(handle.reserved + NAME_BYTES, none.reserved, sizeof none.reserved - NAME_BYTES) == 0);
+    HWS_UNSAFE();
     CUdevice device;
     HWS_TRY(hws_context_device(&device));
     pthread_mutex_lock(&lock);
@@ -174,7 +176,7 @@ CUresult hws_ipc_close_pooled(CUdeviceptr address) {
 HWS_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
     static _Atomic bool logged;
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(pHandle != NULL);
+    HWS_REQUIRE(pHandle != NULL && event != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
     uint64_t name[2];
     CUresult result = hws_call_hwsIpcShareEvent(event, &name[0], &name[1]);

@@ -281,6 +281,9 @@ HWS_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, 
 HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    if (dptr == 0) {
+        return CUDA_SUCCESS;
+    }
     HWS_CAPTURE(hStream, hws_capture_free(hStream, dptr));
     HWS_UNSAFE();
     hws_range_t range;

@@ -109,32 +109,25 @@ bool hws_occupancy_is_too_large(CUfunction function, int block_size, size_t dyna
         > (uint64_t) held * (uint64_t) hws_device_attribute(kept->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
-/* Sets `kept`, or leaves the calling function when the handle is no kernel. */
-#define ENTER_FUNCTION(function, kept)                                                                                 \
-    HWS_ENTER_CONTEXT();                                                                                               \
-    HWS_REQUIRE((function) != NULL);                                                                                   \
-    const hws_function_t *kept = hws_function_get(function);                                                           \
-    if (kept == NULL) {                                                                                                \
-        return CUDA_ERROR_INVALID_HANDLE;                                                                              \
-    }
-
 static int device_value(const hws_function_t *function, CUdevice_attribute attribute) {
     return hws_device_attribute(function->device, attribute);
 }
 
 HWS_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
                                                                          size_t dynamicSMemSize, unsigned int flags) {
-    ENTER_FUNCTION(func, kept);
-    (void) kept;
-    HWS_REQUIRE(numBlocks != NULL && blockSize > 0 && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(numBlocks != NULL && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+    HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, func);
+    HWS_REQUIRE(blockSize > 0);
     return active_blocks(func, blockSize, dynamicSMemSize, flags, numBlocks);
 }
 
 HWS_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks,
                                                             int blockSize) {
-    ENTER_FUNCTION(func, kept);
-    (void) kept;
-    HWS_REQUIRE(dynamicSmemSize != NULL && numBlocks > 0 && blockSize > 0);
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(dynamicSmemSize != NULL && numBlocks > 0);
+    HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, func);
+    HWS_REQUIRE(blockSize > 0);
     const hws_occupancy_key_t key = key_of(func, HWS_ASKS_SHARED_MEMORY, 0, blockSize, (uint64_t) numBlocks);
     uint64_t now = atomic_load(&generation), value;
     if (!find(&key, now, &value)) {
@@ -151,9 +144,13 @@ HWS_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, 
                                                               CUoccupancyB2DSize blockSizeToDynamicSMemSize,
                                                               size_t dynamicSMemSize, int blockSizeLimit,
                                                               unsigned int flags) {
-    ENTER_FUNCTION(func, kept);
-    HWS_REQUIRE(minGridSize != NULL && blockSize != NULL && blockSizeLimit >= 0);
-    HWS_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(minGridSize != NULL && blockSize != NULL && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+    const hws_function_t *kept = hws_function_get(func);
+    if (kept == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    HWS_REQUIRE(blockSizeLimit >= 0);
     int warp = device_value(kept, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
     int most_threads = device_value(kept, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
     int limit = device_value(kept, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
@@ -173,7 +170,6 @@ HWS_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, 
             best_blocks = blocks;
         }
     }
-    HWS_REQUIRE(best_size > 0);
     *blockSize = best_size;
     *minGridSize = best_blocks * device_value(kept, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     return CUDA_SUCCESS;
@@ -188,7 +184,6 @@ HWS_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *bloc
 
 /* Clusters depend on the grouping of a device's multiprocessors, which no attribute shows. */
 static CUresult ask_clusters(CUfunction func, const CUlaunchConfig *config, int *clusters_p, int *size_p) {
-    HWS_REQUIRE(func != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, func);
     HWS_REQUIRE(config->numAttrs <= MAX_ATTRIBUTES && (config->numAttrs == 0 || config->attrs != NULL));
     const HwsLaunchShape dims = hws_launch_dims(config);
@@ -197,6 +192,8 @@ static CUresult ask_clusters(CUfunction func, const CUlaunchConfig *config, int 
 }
 
 HWS_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(func != NULL);
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(numClusters != NULL && config != NULL);
     int clusters, size;
@@ -210,6 +207,8 @@ HWS_EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction fu
 
 HWS_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
                                                        const CUlaunchConfig *config) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(func != NULL);
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(clusterSize != NULL && config != NULL);
     int clusters, size;

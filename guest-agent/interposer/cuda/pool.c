@@ -300,7 +300,10 @@ static CUresult set_local_access(CUmemoryPool pool, const CUmemAccessDesc *map, 
 HWS_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     HWS_ENTER_LOCAL();
     CHECK_POOL(pool);
-    HWS_REQUIRE(map != NULL && count != 0 && count <= HWS_MAX_DEVICES);
+    HWS_REQUIRE(count <= HWS_MAX_DEVICES && (map != NULL || count == 0));
+    if (count == 0) {
+        return CUDA_SUCCESS;
+    }
     CUmemAccessDesc places[HWS_MAX_DEVICES];
     for (size_t i = 0; i < count; i++) {
         places[i].flags = map[i].flags;

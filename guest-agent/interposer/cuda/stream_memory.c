@@ -7,9 +7,12 @@
 #include "device.h"
 
 #include "hws_cuda_calls.h"
+#include "hws_interval.h"
 
 static CUresult check_address(CUdeviceptr address, unsigned bytes) {
-    HWS_REQUIRE(address % bytes == 0);
+    hws_range_t range;
+    HWS_REQUIRE(address % bytes == 0 && hws_interval_find(HWS_SIDE_DEVICE, address, &range));
+    HWS_REQUIRE(range.memory != HWS_MEMORY_MANAGED); /* driver 580 */
     return hws_copy_check_device(address, bytes);
 }
 

@@ -402,8 +402,9 @@ HWS_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocatio
     }
     pthread_mutex_lock(&hws_vmm_lock);
     const hws_span_t *span = spans_find(&mappings, ptr);
-    bool found = span != NULL;
-    unsigned long long value = found ? span->access[location->id] : 0;
+    hws_range_t range;
+    bool found = span != NULL || hws_interval_find(HWS_SIDE_DEVICE, ptr, &range); /* other memory is always usable */
+    unsigned long long value = span != NULL ? span->access[location->id] : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     pthread_mutex_unlock(&hws_vmm_lock);
     HWS_REQUIRE(found);
     *flags = value;

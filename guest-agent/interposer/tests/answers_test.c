@@ -216,7 +216,7 @@ static void shouldReturnTheDriversErrorsForNullHandles(void) {
     HWS_CHECK(cuKernelGetFunction(&got, NULL) == CUDA_ERROR_INVALID_HANDLE);
     HWS_CHECK(cuKernelSetCacheConfig(NULL, CU_FUNC_CACHE_PREFER_L1, 99) == CUDA_ERROR_INVALID_HANDLE);
     HWS_CHECK(cuFuncSetCacheConfig(function, (CUfunc_cache) 1000) == CUDA_ERROR_INVALID_VALUE);
-    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, NULL, 32, 0) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, NULL, 32, 0) == CUDA_ERROR_INVALID_HANDLE);
 }
 
 /* The broker's device has neither sparse arrays nor deferred mapping nor an engine for decompressions. */
