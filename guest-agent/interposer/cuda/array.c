@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #define MAX_LEVELS 32
+#define ALL_FLAGS 0x1ffu /* CUDA 13.0 cuda.h, CUDA_ARRAY3D_* */
 
 typedef struct hws_mipmap {
     hws_array_t base;
@@ -80,6 +81,7 @@ static CUresult examine(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, hws_array_t *
     if (is_special(descriptor->Format)) {
         return hws_unsupported_use(&logged_format, "an array of a planar, packed or block-compressed format");
     }
+    HWS_REQUIRE((descriptor->Flags & ~ALL_FLAGS) == 0);
     HWS_TRY(hws_context_device(&device));
     if (lacks(device, descriptor->Flags, CUDA_ARRAY3D_SPARSE, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED)
         || lacks(device, descriptor->Flags, CUDA_ARRAY3D_DEFERRED_MAPPING,

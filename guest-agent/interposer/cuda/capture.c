@@ -130,11 +130,11 @@ static CUresult ask(CUstream stream, bool ends) {
     return is_legacy(stream) && legacy_waits(ends) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
-CUresult hws_capture_ask_legacy(CUstream stream) {
+CUresult hws_capture_ask_query(CUstream stream) {
     hws_graph_lock();
-    CUresult result = is_legacy(stream) && legacy_waits(false) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+    CUresult result = ask(stream, false);
     hws_graph_unlock();
-    return result;
+    return result == HWS_CAPTURED ? CUDA_SUCCESS : result;
 }
 
 CUresult hws_capture_ask(CUstream stream) {

@@ -27,8 +27,8 @@ extern _Atomic unsigned hws_captures;
  */
 CUresult hws_capture_ask(CUstream stream);
 
-/* CUDA's error for a query of the legacy stream that would wait for a capture. */
-CUresult hws_capture_ask_legacy(CUstream stream);
+/* CUDA's error for a query of a stream: its capture is invalid, or the legacy stream would wait for a capture. */
+CUresult hws_capture_ask_query(CUstream stream);
 
 /* Ends the stream's capture because of an operation that cannot be captured. Returns CUDA's error for it. */
 CUresult hws_capture_refuse(CUstream stream);
@@ -64,12 +64,12 @@ CUresult hws_capture_ask_event(CUevent event, bool ends);
     } while (0)
 
 /*
- * Leaves the calling function when the legacy stream would wait for a capture. It is for queries, which end no capture.
+ * Leaves the calling function when a query of the stream fails because of a capture. Queries end no capture.
  */
-#define HWS_REFUSE_LEGACY(stream)                                                                                      \
+#define HWS_REFUSE_QUERY(stream)                                                                                       \
     do {                                                                                                               \
         if (HWS_CAPTURING()) {                                                                                         \
-            HWS_TRY(hws_capture_ask_legacy(stream));                                                                   \
+            HWS_TRY(hws_capture_ask_query(stream));                                                                    \
         }                                                                                                              \
     } while (0)
 

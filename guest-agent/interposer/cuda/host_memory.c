@@ -131,8 +131,9 @@ CUresult hws_host_memory_allocate(uint64_t bytes, uint64_t pool, CUdeviceptr *ad
 static CUresult free_host(void *p, bool pooled) {
     hws_range_t range;
     HWS_REQUIRE(hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range) && range.base == (uintptr_t) p
-                && range.memory == HWS_MEMORY_HOST && (range.owner != 0) == pooled
-                && hws_interval_remove(HWS_SIDE_HOST, range.base, &range));
+                && range.memory == HWS_MEMORY_HOST && (range.owner != 0) == pooled);
+    HWS_ENTER_CONTEXT(); /* CUDA looks for the memory first */
+    HWS_REQUIRE(hws_interval_remove(HWS_SIDE_HOST, range.base, &range));
     hws_pool_charge(range.owner, -(int64_t) range.bytes);
     if (range.shared) {
         hws_range_t mapped;
@@ -154,7 +155,7 @@ CUresult hws_host_memory_free(uint64_t address) {
 }
 
 HWS_EXPORT CUresult cuMemFreeHost(void *p) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER();
     HWS_UNSAFE();
     return p == NULL ? CUDA_SUCCESS : free_host(p, false);
 }

@@ -142,7 +142,7 @@ HWS_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(priority != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REFUSE_LEGACY(hStream);
+    HWS_REFUSE_QUERY(hStream);
     const hws_stream_t *kept = stream_get(hStream);
     *priority = kept != NULL ? kept->priority : 0;
     return CUDA_SUCCESS;
@@ -208,7 +208,7 @@ HWS_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(device != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REFUSE_LEGACY(hStream);
+    HWS_REFUSE_QUERY(hStream);
     return cuCtxGetDevice_v2(device, context_of(hStream));
 }
 
@@ -217,7 +217,7 @@ HWS_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, 
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(value_out != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REFUSE_LEGACY(hStream);
+    HWS_REFUSE_QUERY(hStream);
     static const hws_stream_t plain = {.sync_policy = CU_SYNC_POLICY_AUTO};
     const hws_stream_t *kept = stream_get(hStream);
     kept = kept != NULL ? kept : &plain;

@@ -125,7 +125,7 @@ static CUresult check_first_version(CUstream stream, CUdevice_attribute attribut
     CUdevice device;
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
-    HWS_REFUSE_LEGACY(stream);
+    HWS_REFUSE_QUERY(stream);
     HWS_TRY(hws_context_device(&device));
     return hws_device_attribute(device, attribute) == 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
