@@ -3,9 +3,10 @@
 
 #include "runtime.h"
 
-/* NVIDIA's runtime checks this before it makes a context. */
+/* NVIDIA's runtime initialises itself and checks this before it makes a context. */
 #define HWS_REQUIRE_LIBRARY(library)                                                                                   \
     do {                                                                                                               \
+        HWS_TRY(hws_runtime_init(NULL));                                                                               \
         if ((library) == NULL) {                                                                                       \
             return hws_error_record(cudaErrorInvalidResourceHandle);                                                   \
         }                                                                                                              \

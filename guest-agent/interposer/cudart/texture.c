@@ -158,6 +158,18 @@ static cudaError_t hws_texture_check(const CUDA_RESOURCE_DESC *resource, const s
     return normalised && (real || wide) ? cudaErrorInvalidNormSetting : cudaSuccess;
 }
 
+/* In these functions NVIDIA's runtime calls a null pointer an invalid handle. */
+#define HWS_REQUIRE_HANDLE(condition)                                                                                  \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            return hws_error_record(cudaErrorInvalidResourceHandle);                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static bool hws_resource_is_there(const struct cudaResourceDesc *resource) {
+    return resource->resType != cudaResourceTypeArray || resource->res.array.array != NULL;
+}
+
 HWS_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject, const struct cudaResourceDesc *pResDesc,
                                             const struct cudaTextureDesc *pTexDesc,
                                             const struct cudaResourceViewDesc *pResViewDesc) {
@@ -165,8 +177,9 @@ HWS_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject, con
     CUDA_TEXTURE_DESC texture;
     CUDA_RESOURCE_VIEW_DESC view;
     CUtexObject made;
-    HWS_REQUIRE(pTexObject != NULL && pResDesc != NULL && pTexDesc != NULL);
+    HWS_REQUIRE(pTexObject != NULL && pResDesc != NULL);
     HWS_ENTER_CONTEXT();
+    HWS_REQUIRE_HANDLE(pTexDesc != NULL && hws_resource_is_there(pResDesc));
     HWS_TRY(hws_resource_to_driver(pResDesc, &resource));
     HWS_TRY(hws_texture_check(&resource, pTexDesc));
     hws_texture_to_driver(pTexDesc, &texture);
@@ -195,8 +208,8 @@ HWS_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pR
 HWS_API cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *pTexDesc, cudaTextureObject_t texObject) {
     CUDA_TEXTURE_DESC texture;
     HWS_ENTER_CONTEXT();
+    HWS_REQUIRE_HANDLE(pTexDesc != NULL);
     HWS_TRY(hws_error_from_driver(cuTexObjectGetTextureDesc(&texture, texObject)));
-    HWS_REQUIRE(pTexDesc != NULL);
     hws_texture_from_driver(&texture, pTexDesc);
     return cudaSuccess;
 }
@@ -225,6 +238,7 @@ HWS_API cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObject, co
     CUsurfObject made;
     HWS_REQUIRE(pSurfObject != NULL && pResDesc != NULL);
     HWS_ENTER_CONTEXT();
+    HWS_REQUIRE_HANDLE(hws_resource_is_there(pResDesc));
     HWS_TRY(hws_resource_to_driver(pResDesc, &resource));
     HWS_TRY(hws_error_from_driver(cuSurfObjectCreate(&made, &resource)));
     *pSurfObject = made;
