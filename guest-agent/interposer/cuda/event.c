@@ -123,6 +123,13 @@ HWS_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, uns
     return hws_event_settle(hEvent, result);
 }
 
+HWS_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
+    HWS_ENTER_OBJECT(HWS_KIND_CONTEXT, hCtx);
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
+    return hws_call_cuCtxRecordEvent(hCtx, hEvent);
+}
+
 /* Refuses queries that are invalid for an event whose last record is in a graph. */
 static CUresult ask(CUevent event, bool ends) {
     HWS_ENTER_OBJECT(HWS_KIND_EVENT, event);

@@ -14,10 +14,11 @@ static CUresult check(CUdeviceptr address, size_t pitch, size_t count, size_t ro
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
     size_t width, before;
-    HWS_REQUIRE(address % element_bytes == 0 && !__builtin_mul_overflow(count, element_bytes, &width));
+    HWS_REQUIRE(!__builtin_mul_overflow(count, element_bytes, &width));
     if (rows == 0 || width == 0) {
         return CUDA_SUCCESS;
     }
+    HWS_REQUIRE(address % element_bytes == 0);
     HWS_REQUIRE(rows == 1 || (pitch % element_bytes == 0 && pitch >= width));
     HWS_REQUIRE(!__builtin_mul_overflow(pitch, rows - 1, &before) && !__builtin_add_overflow(before, width, &before));
     return hws_copy_check_device(address, before);

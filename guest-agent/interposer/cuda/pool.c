@@ -268,7 +268,7 @@ HWS_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 }
 
 HWS_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     CHECK_POOL(pool);
     return is_local(pool) ? CUDA_SUCCESS : hws_call_cuMemPoolTrimTo(pool, minBytesToKeep);
 }

@@ -49,16 +49,30 @@ HWS_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const
     return cudaSuccess;
 }
 
+/* NVIDIA's runtime checks this before it makes a context. */
+static cudaError_t hws_attribute_check(enum cudaFuncAttribute attr) {
+    cudaError_t error = hws_runtime_init(NULL);
+    if (error != cudaSuccess) {
+        return error;
+    }
+    return (int) attr >= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && (int) attr < CU_FUNC_ATTRIBUTE_MAX
+        ? cudaSuccess
+        : cudaErrorInvalidValue;
+}
+
 HWS_API cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value) {
     CUkernel kernel;
     CUdevice device;
+    HWS_TRY(hws_attribute_check(attr));
     HWS_TRY(hws_function_find(func, &kernel, &device));
+    HWS_TRY(hws_context_ask());
     return hws_result(cuKernelSetAttribute((CUfunction_attribute) attr, value, kernel, device));
 }
 
 HWS_API cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attr, int value,
                                                     int device) {
     CUdevice handle;
+    HWS_TRY(hws_attribute_check(attr));
     HWS_TRY(hws_device_get(device, &handle));
     HWS_ENTER_CONTEXT();
     return hws_result(cuKernelSetAttribute((CUfunction_attribute) attr, value, kernel, handle));

@@ -7,7 +7,7 @@ _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "one handle
 _Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "one handle for both APIs");
 
 HWS_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr) {
-    HWS_REQUIRE(handle != NULL);
+    HWS_REQUIRE(handle != NULL && devPtr != NULL);
     HWS_ENTER_CONTEXT();
     CUipcMemHandle name;
     HWS_TRY(hws_error_from_driver(cuIpcGetMemHandle(&name, (CUdeviceptr) (uintptr_t) devPtr)));

@@ -16,6 +16,7 @@ static cudaError_t hws_occupancy_find(const void *func, CUfunction *function) {
 HWS_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize,
                                                                   size_t dynamicSMemSize) {
     CUfunction function;
+    HWS_ENTER_WORKING();
     HWS_REQUIRE(numBlocks != NULL);
     HWS_TRY(hws_occupancy_find(func, &function));
     return hws_result(cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, function, blockSize, dynamicSMemSize));
@@ -25,6 +26,7 @@ HWS_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *
                                                                            int blockSize, size_t dynamicSMemSize,
                                                                            unsigned int flags) {
     CUfunction function;
+    HWS_ENTER_WORKING();
     HWS_REQUIRE(numBlocks != NULL);
     HWS_TRY(hws_occupancy_find(func, &function));
     return hws_result(

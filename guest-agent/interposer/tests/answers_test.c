@@ -317,6 +317,29 @@ static void shouldSendABatchOfDecompressions(void) {
     HWS_CHECK(cuMemBatchDecompressAsync(params, 2, 0, &index, NULL) == CUDA_ERROR_NOT_SUPPORTED && index == 1);
 }
 
+static void shouldCheckHandlesBeforeTheErrorOfAKernel(void) {
+    start_kernel_program();
+    CUgraph graph, clone;
+    CUgraphNode node;
+    CUevent event;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS && cuEventCreate(&event, 0) == CUDA_SUCCESS);
+    atomic_store(&broker_status_of_next_sync, CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuArrayDestroy(NULL) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuEventSynchronize(NULL) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuEventSynchronize(event) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuFuncSetCacheConfig(NULL, CU_FUNC_CACHE_PREFER_L1) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuFuncSetCacheConfig(function, (CUfunc_cache) 1000) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuStreamDestroy_v2(NULL) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuCtxDestroy_v2(NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuCtxRecordEvent(NULL, event) == CUDA_ERROR_INVALID_CONTEXT);
+    HWS_CHECK(cuMemPoolTrimTo(NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphAddEmptyNode(&node, graph, NULL, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphClone(&clone, graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphEventRecordNodeSetEvent(node, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&(CUgraphExec) {NULL}, graph, 0) == CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 static void shouldRefuseAccessToThePoolOfTheDevice(void) {
     start_kernel_program();
     CUmemoryPool pool;
@@ -370,6 +393,7 @@ int main(void) {
     RUN(shouldRefuseWhatTheDeviceLacks, 0);
     RUN(shouldSendEachPartOfASparseArray, 0);
     RUN(shouldSendABatchOfDecompressions, 0);
+    RUN(shouldCheckHandlesBeforeTheErrorOfAKernel, 0);
     RUN(shouldRefuseAccessToThePoolOfTheDevice, 0);
     RUN(shouldNotRegisterMemoryThatCudaHasAllocated, 0);
     RUN(shouldTakeAClaimedHostAddressForTheMemoryThatItIs, 0);

@@ -91,11 +91,6 @@ final class CStubsEmitter {
     }
 
     private void forward(Code out, ApiFunction function) {
-        Param first = function.params().isEmpty() ? null : function.params().getFirst();
-        if (first != null && first.shape() == Shape.HANDLE && first.kind().name().equals("CONTEXT")) {
-            out.line("HWS_ENTER_LOCAL();"); // CUDA checks a context before its error
-            check(out, first);
-        }
         out.line(function.context() ? "HWS_ENTER_CONTEXT();" : "HWS_ENTER();");
         List<String> arguments = new ArrayList<>();
         for (Param param : function.params()) {
