@@ -240,6 +240,8 @@ HWS_API cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemo
 
 HWS_API cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,
                                                  cudaArray_t array) {
+    HWS_TRY(hws_runtime_init(NULL));
+    HWS_REQUIRE(array != NULL); /* before a context is made */
     HWS_ENTER_CONTEXT();
     return hws_result(
         cuArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *) sparseProperties, hws_array_driver(array)));
@@ -247,6 +249,8 @@ HWS_API cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparsePropertie
 
 HWS_API cudaError_t cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,
                                                           cudaMipmappedArray_t mipmap) {
+    HWS_TRY(hws_runtime_init(NULL));
+    HWS_REQUIRE(mipmap != NULL); /* before a context is made */
     HWS_ENTER_CONTEXT();
     return hws_result(cuMipmappedArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *) sparseProperties,
                                                           (CUmipmappedArray) mipmap));

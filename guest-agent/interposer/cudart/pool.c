@@ -63,6 +63,8 @@ HWS_API cudaError_t cudaMemPoolCreate(cudaMemPool_t *memPool, const struct cudaM
 }
 
 HWS_API cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool) {
+    HWS_TRY(hws_runtime_init(NULL));
+    HWS_REQUIRE(memPool != NULL); /* before a context is made */
     HWS_ENTER_CONTEXT();
     return hws_result(cuMemPoolDestroy(memPool));
 }

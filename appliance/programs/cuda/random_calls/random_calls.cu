@@ -4,12 +4,15 @@
 // with Hawser's.
 //
 //   random_calls --seed N --calls N [--from K] [--to K] [--pick K,K-K,...] [--end-after K,K-K,...] [--only GROUP]
-//                [--jobs N] [--dead]
+//                [--jobs N] [--dead] [--functions FILE]
 //
 // The functions and their parameters come from tables (table.h), the arguments from kinds of parameters (values.h). The
 // run is divided into episodes of 100 calls. Each episode is a process with a context of its own, because some errors
 // end a context. After a call that crashes or hangs, another process goes on behind it with fresh objects. So it does
 // after the calls of --end-after: with those that crash in another run, both runs have the same objects.
+//
+// The first lines are the functions and a checksum of their description. One seed gives the same calls only with the
+// same ones: --functions takes those of an earlier run's output.
 #include "run.h"
 
 #include <signal.h>
@@ -278,6 +281,7 @@ static void end_episode(child_t child) {
 
 int main(int argc, char **argv) {
     unsigned jobs = 1;
+    const char *functions_of = "";
     for (int i = 1; i < argc; i++) {
         std::string option = argv[i];
         const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -298,16 +302,20 @@ int main(int argc, char **argv) {
             last_of_process = value;
         } else if (option == "--only") {
             only_group = value;
+        } else if (option == "--functions") {
+            functions_of = value;
         } else if (option == "--jobs") {
             jobs = (unsigned) std::max(1l, strtol(value, nullptr, 10));
         } else {
             fprintf(stderr,
                     "usage: random_calls --seed N --calls N [--from K] [--to K] [--pick K,K-K] [--end-after K,K-K] "
-                    "[--only GROUP] [--jobs N] [--dead]\n");
+                    "[--only GROUP] [--jobs N] [--dead] [--functions FILE]\n");
             return 2;
         }
         i++;
     }
+    choose_functions(functions_of);
+    print_description();
     std::vector<child_t> children;
     size_t ended = 0;
     for (unsigned first = 0; first < call_count; first += EPISODE_CALLS) {

@@ -4,6 +4,8 @@
 
 #include "values.h"
 
+#include <fstream>
+
 // Calls that are never made, by a part of their names.
 static const struct {
     const char *part, *reason;
@@ -85,6 +87,51 @@ static uint32_t checksum(const unsigned char *bytes, size_t count) { // FNV-1a
         sum = (sum ^ bytes[i]) * 16777619u;
     }
     return sum;
+}
+
+// The functions that calls are made of, in the order that decides which one a random number means. With a file, those
+// that an earlier run printed: it gave the same calls, whatever functions have been described since.
+static void choose_functions(const char *file) {
+    if (*file == 0) {
+        return;
+    }
+    std::vector<function_t> chosen;
+    std::ifstream lines(file);
+    for (std::string text; std::getline(lines, text);) {
+        if (text.compare(0, 9, "function ") == 0) {
+            for (const function_t &function : functions) {
+                if (text.substr(9) == function.symbol) {
+                    chosen.push_back(function);
+                }
+            }
+        }
+    }
+    functions = chosen;
+}
+
+// Prints the functions, and a checksum of all that decides which calls a seed gives.
+static void print_description() {
+    std::string all;
+    for (const function_t &function : functions) {
+        printf("function %s\n", function.symbol);
+        all += std::string(function.symbol) + (never(function) ? " never\n" : "\n");
+        for (const parameter_t &parameter : function.parameters) {
+            std::string base = type_t(parameter.type).base;
+            all += std::string(parameter.type) + " " + parameter.name;
+            if (const values_t *type = find_type(enumerations, base)) {
+                for (long long value : type->values) {
+                    all += " " + std::to_string(value);
+                }
+            }
+            if (const structure_t *type = find_type(structures, base)) {
+                for (const field_t &field : type->fields) {
+                    all += std::string(" ") + field.type + " " + field.name + " " + std::to_string(field.offset);
+                }
+            }
+            all += "\n";
+        }
+    }
+    printf("description %08x\n", checksum((const unsigned char *) all.data(), all.size()));
 }
 
 // A block of an allocation gets known contents.

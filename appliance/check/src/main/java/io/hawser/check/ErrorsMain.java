@@ -5,7 +5,7 @@ import java.util.Optional;
 
 /**
  * {@code hawser-check --errors}: compares the results of random calls. Exit status: 0 if none differs, 1 if one does or
- * an accepted difference is stale, 2 for a wrong command line.
+ * an accepted difference is stale, 2 for a wrong command line or a recorded run with other calls.
  */
 public final class ErrorsMain {
     private static final String USAGE = """

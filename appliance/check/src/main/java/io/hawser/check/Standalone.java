@@ -33,12 +33,14 @@ final class Standalone {
                 workplace.close();
             }));
             String failure = "";
+            int status = CheckException.FAILED;
             try {
                 if (check.run(Installation.ofLauncher(), children, workplace)) {
                     return 0;
                 }
             } catch (CheckException e) {
                 failure = e.getMessage();
+                status = e.status();
             }
             workplace.keep();
             if (failure.isEmpty()) {
@@ -46,13 +48,13 @@ final class Standalone {
             } else {
                 System.err.println("hawser-check: " + failure + "\nlogs and outputs: " + workplace.folder());
             }
-            return 1;
+            return status;
         }
     }
 
     /** Prints what is wrong with a command line, and how the check is called. Returns the exit status. */
     static int refuse(UsageException e, String usage) {
         System.err.println("hawser-check: " + e.getMessage() + "\n" + usage);
-        return 2;
+        return CheckException.REFUSED;
     }
 }

@@ -5,6 +5,8 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
@@ -13,16 +15,28 @@ import java.util.stream.Stream;
 /**
  * The lines of a run of random_calls.
  *
+ * @param description checksum of the functions that the run could call; empty for none.
  * @param calls by index.
  */
-record Trace(NavigableMap<Integer, TracedCall> calls) {
+record Trace(String description, NavigableMap<Integer, TracedCall> calls) {
     /** Each episode has objects of its own (random_calls.cu, EPISODE_CALLS). */
     static final int EPISODE_CALLS = 100;
 
+    private static final String DESCRIPTION = "description ";
+
     static Trace of(Stream<String> lines) {
         NavigableMap<Integer, TracedCall> calls = new TreeMap<>();
-        lines.map(TracedCall::parse).filter(call -> call != null).forEach(call -> calls.put(call.index(), call));
-        return new Trace(calls);
+        List<String> descriptions = new ArrayList<>();
+        lines.forEach(line -> {
+            if (line.startsWith(DESCRIPTION)) {
+                descriptions.add(line.substring(DESCRIPTION.length()));
+            }
+            TracedCall call = TracedCall.parse(line);
+            if (call != null) {
+                calls.put(call.index(), call);
+            }
+        });
+        return new Trace(descriptions.isEmpty() ? "" : descriptions.getFirst(), calls);
     }
 
     /** Reads an output of random_calls. */
@@ -36,7 +50,7 @@ record Trace(NavigableMap<Integer, TracedCall> calls) {
 
     /** Its lines with indices below a number. */
     Trace first(int count) {
-        return new Trace(calls.headMap(count, false));
+        return new Trace(description, calls.headMap(count, false));
     }
 
     /** The calls that ended their process, for --end-after of another run; empty for none. */

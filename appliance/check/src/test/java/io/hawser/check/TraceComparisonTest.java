@@ -158,4 +158,22 @@ class TraceComparisonTest {
         new Reproduction(calls -> runs.add(calls) && calls.size() == 100).of(99, trace(text.toString()));
         assertTrue(runs.size() <= 16);
     }
+
+    @Test
+    void shouldReadTheDescriptionOfARun() {
+        Trace read = trace("function cuInit\ndescription 0badcafe\n0 cuInit(0) = 0\n");
+        assertEquals("0badcafe", read.description());
+        assertEquals(Set.of(0), read.calls().keySet());
+        assertEquals("0badcafe", read.first(0).description());
+        assertEquals("", trace("0 cuInit(0) = 0\n").description());
+    }
+
+    @Test
+    void shouldNotCountALastErrorThatDifferedBefore() {
+        String other = "1 cudaFree(null) = %s last=%s sync=0\n2 cudaPeekAtLastError() = %s last=%s sync=0\n";
+        assertEquals(List.of("1 cudaFree(null): 1 and 400"),
+            differences(other.formatted(1, 1, 1, 1), other.formatted(400, 400, 400, 400)));
+        assertEquals(List.of("2 cudaPeekAtLastError(): 1 and 400"),
+            differences(other.formatted(1, 1, 1, 1), other.formatted(1, 1, 400, 400)));
+    }
 }
