@@ -107,6 +107,10 @@ static void choose_functions(const char *file) {
         }
     }
     functions = chosen;
+    if (functions.empty()) {
+        fprintf(stderr, "random_calls: the file names no function: %s\n", file);
+        exit(2);
+    }
 }
 
 // Prints the functions, and a checksum of all that decides which calls a seed gives.

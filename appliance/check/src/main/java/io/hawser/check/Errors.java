@@ -82,16 +82,18 @@ final class Errors {
             }
             Trace tcp = run(Way.TCP, ends);
             List<String> lists = new ArrayList<>(List.of("accepted-errors"));
+            List<String> carrierLists = new ArrayList<>(List.of("accepted-errors-carriers"));
             if (software) {
                 lists.add("accepted-errors-software");
             }
             if (settings.seed != RECORDED_SEED || settings.calls > RECORDED_CALLS) {
                 lists.add("accepted-errors-other-seeds");
+                carrierLists.add("accepted-errors-carriers-other-seeds");
             }
             AcceptedDifferences accepted = AcceptedDifferences.ofResources(lists);
             boolean good = report("native", Way.NATIVE, first, Way.SHM, shm, software, accepted, isNative);
             good &= report("carriers", Way.SHM, shm, Way.TCP, tcp, false,
-                AcceptedDifferences.ofResources(List.of("accepted-errors-carriers")), true);
+                AcceptedDifferences.ofResources(carrierLists), true);
             settings.json.ifPresent(this::write);
             return good;
         } finally {
@@ -103,7 +105,12 @@ final class Errors {
     private Trace recorded() {
         Path file = settings.nativeTrace.map(Path::toAbsolutePath).orElseGet(this::unpack);
         functions = List.of("--functions", file.toString());
-        return Trace.of(file).first(settings.calls);
+        Trace trace = Trace.of(file).first(settings.calls);
+        if (trace.description().isEmpty()) {
+            throw new CheckException("the native run does not name its functions, so its calls are unknown: " + file,
+                CheckException.REFUSED);
+        }
+        return trace;
     }
 
     private Path unpack() {
