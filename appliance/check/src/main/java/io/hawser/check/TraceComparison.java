@@ -162,7 +162,8 @@ final class TraceComparison {
         List<String> sync = state.get(Field.SYNC);
         boolean wasOther = sync != null && !sync.getFirst().equals(sync.getLast());
         boolean asksLast = a.function().equals("cudaPeekAtLastError") || a.function().equals("cudaGetLastError");
-        return wasOther || asksLast && differedAlready(Field.LAST, a.result(), b.result()) || uses(a) || uses(b) || !a.call().equals(b.call()) && (isMarked || resultsOnly);
+        return wasOther || asksLast && differedAlready(Field.LAST, a.result(), b.result()) || uses(a) || uses(b)
+            || !a.call().equals(b.call()) && (isMarked || resultsOnly);
     }
 
     private boolean uses(TracedCall call) {
