@@ -22,7 +22,7 @@ import java.util.zip.GZIPInputStream;
  */
 final class Errors {
     /**
-     * The recorded run: the output of {@code random_calls --seed 1 --calls 2000} on an H200 with driver 580, made smaller
+     * The recorded run: the output of {@code random_calls --seed 1 --calls 2000} on an H200 with driver 580, packed
      * by {@code gzip -9n}. It names its functions, so functions that are described later do not change its calls.
      */
     private static final String RECORDED = "native-errors.gz";
