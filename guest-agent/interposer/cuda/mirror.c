@@ -41,6 +41,7 @@ typedef struct hws_mirror {
     size_t pages;
     uint32_t context;
     bool is_free;      /* not armed yet: the host may have written anywhere */
+    bool is_lost;      /* the host's memory alone is left */
     size_t first, end; /* pages outside [first, end) are away */
     hws_pass_t reads, writes;
     uint8_t states[]; /* hws_page_state_t */
@@ -200,28 +201,30 @@ static void drop(hws_mirror_t *mirror, size_t page, size_t pages) {
     set_states(mirror, page, pages, AWAY);
 }
 
-/* Takes a mirror out of the list and the memory away from the host. */
-static void end_mirror(hws_mirror_t *mirror) {
+/* Forgets all pages of a mirror. */
+static void forget(hws_mirror_t *mirror) {
     for (size_t i = 0; i < SHORT_WINDOWS; i++) {
         windows[i].mirror = windows[i].mirror == mirror ? NULL : windows[i].mirror;
     }
     ahead = ahead_of == mirror ? NULL : ahead;
-    size_t at = above(mirror->base) - 1;
-    mirror_count--;
-    memmove(mirrors + at, mirrors + at + 1, (mirror_count - at) * sizeof *mirrors);
-    trap->remove(mirror->base, mirror->pages * PAGE);
-    free(mirror);
+    memset(mirror->states, AWAY, mirror->pages);
+    mirror->first = mirror->end = 0;
 }
 
-/* Ends a mirror whose bytes the host cannot have: its next access is a fault that names no cause, so this does. */
+/*
+ * Ends a mirror whose bytes on the GPU cannot be had, mostly after the error of a kernel. The host keeps what it has;
+ * the rest is zeros. Natively the host could still read the memory.
+ */
 static void lose(hws_mirror_t *mirror, CUresult cause) {
     if (hws_channel_status() != HWS_STATUS_DEINITIALIZED) {
         hws_log(HWS_ERROR,
-                "the host cannot use managed memory any more, because its bytes on the GPU are lost: address=0x%llx "
+                "managed memory is lost after an error of its context, and the host sees zeros: address=0x%llx "
                 "bytes=%llu error=%d",
                 (unsigned long long) mirror->base, (unsigned long long) mirror->pages * PAGE, cause);
     }
-    end_mirror(mirror);
+    forget(mirror);
+    mirror->is_lost = true;
+    trap->release(mirror->base, mirror->pages * PAGE);
 }
 
 /* The first byte from `at` on that differs, or is equal; the end when there is none. */
@@ -316,7 +319,7 @@ static CUresult end_windows(void) {
 
 /* Finds out which pages of free memory the host has written, and traps accesses from now on. */
 static CUresult arm(hws_mirror_t *mirror) {
-    if (!mirror->is_free) {
+    if (!mirror->is_free || mirror->is_lost) {
         return CUDA_SUCCESS;
     }
     if (!trap->arm(mirror->base, mirror->pages * PAGE)) {
@@ -635,7 +638,7 @@ static bool serve(const hws_trap_fault_t *fault) {
         return false;
     }
     size_t page = (fault->address - mirror->base) / PAGE;
-    if (mirror->states[page] == DIRTY || (mirror->states[page] == CLEAN && !fault->is_write)) {
+    if (mirror->is_lost || mirror->states[page] == DIRTY || (mirror->states[page] == CLEAN && !fault->is_write)) {
         return true; /* another thread's fault has brought it */
     }
     CUresult result = serve_page(mirror, page, fault->is_write);
@@ -646,7 +649,7 @@ static bool serve(const hws_trap_fault_t *fault) {
     if (result != CUDA_SUCCESS) {
         lose(mirror, result);
     }
-    return result == CUDA_SUCCESS;
+    return true;
 }
 
 static void *service_main(void *unused) {
@@ -780,7 +783,12 @@ void hws_mirror_remove(CUdeviceptr address) {
     uint32_t context = enter();
     hws_mirror_t *mirror = find(address);
     if (mirror != NULL && mirror->base == address) {
-        end_mirror(mirror);
+        forget(mirror);
+        size_t at = above(address) - 1;
+        mirror_count--;
+        memmove(mirrors + at, mirrors + at + 1, (mirror_count - at) * sizeof *mirrors);
+        trap->remove(mirror->base, mirror->pages * PAGE);
+        free(mirror);
     }
     leave(context);
 }

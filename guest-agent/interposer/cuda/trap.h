@@ -39,6 +39,8 @@ typedef struct hws_trap {
     bool (*arm)(uint64_t address, uint64_t bytes);
     /* Sets present[i] to whether page i of a free or armed range is present; true where that cannot be known. */
     void (*find_present)(uint64_t address, size_t pages, uint8_t *present);
+    /* Ends the traps of a range. Pages that are present keep their bytes, others are zeros. */
+    void (*release)(uint64_t address, uint64_t bytes);
     /* Takes the memory away. Only the reservation of its addresses stays. */
     void (*remove)(uint64_t address, uint64_t bytes);
     /* Gives absent pages these bytes. */

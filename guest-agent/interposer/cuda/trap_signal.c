@@ -221,6 +221,10 @@ static void free_bytes(uint64_t address, uint64_t bytes) {
     fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) address, (off_t) bytes);
 }
 
+static void release(uint64_t address, uint64_t bytes) {
+    unprotect(address, bytes);
+}
+
 static void take_away(uint64_t address, uint64_t bytes) {
     size_t at = above(address) - 1;
     mmap(pointer(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -249,6 +253,7 @@ const hws_trap_t hws_trap_signal = {
     .add = add,
     .arm = protect,
     .find_present = find_present,
+    .release = release,
     .remove = take_away,
     .fill = fill,
     .protect = protect,

@@ -114,6 +114,11 @@ static void resume(const hws_trap_fault_t *fault, bool is_ours) {
 static void renew(void) {
 }
 
+static void release(uint64_t address, uint64_t bytes) {
+    struct uffdio_range range = {.start = address, .len = bytes};
+    ioctl(descriptor, UFFDIO_UNREGISTER, &range);
+}
+
 static void take_away(uint64_t address, uint64_t bytes) {
     struct uffdio_range range = {.start = address, .len = bytes};
     map(address, bytes, PROT_NONE);
@@ -156,6 +161,7 @@ const hws_trap_t hws_trap_userfault = {
     .add = add,
     .arm = arm,
     .find_present = find_present,
+    .release = release,
     .remove = take_away,
     .fill = fill,
     .protect = protect,
