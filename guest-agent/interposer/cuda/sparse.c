@@ -28,29 +28,32 @@ static bool has(const hws_array_t *array, unsigned flag) {
 
 HWS_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
                                                  CUdevice device) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(memoryRequirements != NULL && array != NULL);
     HWS_TAKE_ARRAY(kept, array);
     HWS_REQUIRE(has(kept, CUDA_ARRAY3D_DEFERRED_MAPPING));
+    HWS_ENTER_CONTEXT();
     const hws_device_t *there = hws_device_get(device);
     return there == NULL ? CUDA_ERROR_INVALID_DEVICE
                          : hws_call_cuArrayGetMemoryRequirements(memoryRequirements, array, there->ordinal);
 }
 
 HWS_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(sparseProperties != NULL && array != NULL);
     HWS_TAKE_ARRAY(kept, array);
     HWS_REQUIRE(has(kept, CUDA_ARRAY3D_SPARSE));
+    HWS_ENTER_CONTEXT();
     return hws_call_cuArrayGetSparseProperties(sparseProperties, array);
 }
 
 HWS_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
                                                           CUmipmappedArray mipmap, CUdevice device) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(memoryRequirements != NULL && mipmap != NULL);
     TAKE_MIPMAP(kept, mipmap);
     HWS_REQUIRE(has(kept, CUDA_ARRAY3D_DEFERRED_MAPPING));
+    HWS_ENTER_CONTEXT();
     const hws_device_t *there = hws_device_get(device);
     return there == NULL ? CUDA_ERROR_INVALID_DEVICE
                          : hws_call_cuMipmappedArrayGetMemoryRequirements(memoryRequirements, mipmap, there->ordinal);
@@ -58,10 +61,11 @@ HWS_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQU
 
 HWS_EXPORT CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
                                                         CUmipmappedArray mipmap) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(sparseProperties != NULL && mipmap != NULL);
     TAKE_MIPMAP(kept, mipmap);
     HWS_REQUIRE(has(kept, CUDA_ARRAY3D_SPARSE));
+    HWS_ENTER_CONTEXT();
     return hws_call_cuMipmappedArrayGetSparseProperties(sparseProperties, mipmap);
 }
 
