@@ -1,6 +1,6 @@
 /*
  * Memory of a process that is killed while another process uses it. The memory lives as long as one process has it.
- * What was not imported before may be refused afterwards.
+ * Memory that was not imported before may be refused afterwards.
  * With `--wait 1` the program prints READY and waits for the end of its standard input: a test ends the exporting
  * process, or its session, in another way.
  */
@@ -20,7 +20,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr);
 
 enum { UNITS = 3, LAZY_PEER_ACCESS = 1 };
 
-/* What the exporter tells the importer. */
+/* A message of the exporter to the importer. */
 typedef struct {
     int supported, opens; /* by descriptors; by handles */
     pid_t pid;

@@ -185,7 +185,7 @@ CUresult hws_context_device(CUdevice *device_p) {
     return CUDA_SUCCESS;
 }
 
-/* What CUDA checks before the error of a kernel. */
+/* CUDA's checks before the error of a kernel. */
 static CUresult check_new(const CUcontext *context_p, CUdevice device) {
     HWS_ENTER_LOCAL();
     if (hws_device_get(device) == NULL) {

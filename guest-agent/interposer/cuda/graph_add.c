@@ -13,7 +13,7 @@ typedef struct hws_new_node {
     size_t count;
 } hws_new_node_t;
 
-/* What CUDA checks before the parameters of most nodes. */
+/* CUDA's checks before the parameters of most nodes. */
 static CUresult check_place(const hws_new_node_t *place) {
     HWS_REQUIRE(place->node_p != NULL);
     hws_graph_lock();

@@ -9,7 +9,7 @@
 
 #define PAGE_BYTES 4096u
 
-/* What has been advised for pages; a location of type INVALID is none. */
+/* The advice for pages; a location of type INVALID is none. */
 typedef struct hws_advice {
     bool read_mostly;
     CUmemLocation preferred, prefetched;

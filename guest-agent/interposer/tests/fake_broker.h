@@ -45,7 +45,7 @@ static _Atomic unsigned broker_graph_count;
 static _Atomic bool broker_updates; /* whether updates of executable graphs succeed */
 static _Atomic uint64_t broker_graph_call, broker_graph_memory = 0x7000000000;
 
-/* What its one stream still has to do: host functions, and copies from the copy area. */
+/* The outstanding work of its one stream: host functions, and copies from the copy area. */
 typedef struct broker_work {
     uint64_t callback; /* 0: a copy */
     bool sent;

@@ -23,7 +23,7 @@ final class SpareStreams {
         void destroy(long stream);
     }
 
-    /** What the streams of one kind have in common. */
+    /** The properties that streams of one kind share. */
     record Kind(int flags, int priority) {}
 
     private static final class Spare {

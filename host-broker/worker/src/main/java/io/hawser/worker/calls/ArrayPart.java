@@ -55,7 +55,7 @@ record ArrayPart(int level, long layer, long x, long y, long z, long endX, long 
             && other.y < endY && z < other.endZ && other.z < endZ;
     }
 
-    /** What remains of this part without another that overlaps it: at most six parts, without overlaps. */
+    /** The rest of this part without another that overlaps it: at most six parts, without overlaps. */
     List<ArrayPart> without(ArrayPart other) {
         List<ArrayPart> rest = new ArrayList<>();
         long fromZ = Math.max(z, other.z);
