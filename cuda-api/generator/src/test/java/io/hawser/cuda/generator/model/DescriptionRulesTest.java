@@ -99,7 +99,7 @@ class DescriptionRulesTest {
         "CUmemLocation *|HwsExtent *|a record is for functions that are manual in the worker",
         "bytes: count|bytes: location.id|a size must use numbers of the call only",
         "CUmemLocation *|void *|a value on the wire must contain neither pointer nor handle",
-        "type: CUstream|type: CUgreenCtx|a handle that travels must have a kind",
+        "type: CUstream|type: CUgraphDeviceNode|a handle that travels must have a kind",
         "name: flag|name: driver|generated code needs this name",
         "short *|CUstream *|a value on the wire must contain neither pointer nor handle",
         "reply: sync|backend: false, reply: sync|a function without a backend method is manual",
