@@ -328,11 +328,9 @@ int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flu
     if (__builtin_expect(hooks == NULL || !is_work, 1)) {
         return submit(out, waiter, flush);
     }
-    int status = hooks->begin();
-    if (status == 0) {
-        status = submit(out, waiter, flush);
-        hooks->end();
-    }
+    hooks->begin();
+    int status = submit(out, waiter, flush);
+    hooks->end();
     return status;
 }
 

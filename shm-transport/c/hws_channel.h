@@ -94,8 +94,8 @@ const hws_welcome_t *hws_channel_welcome(void);
  * the sending thread, with no lock of the channel held.
  */
 typedef struct hws_work_hooks {
-    int (*begin)(void); /* an error ends the call, and `end` is not called */
-    void (*end)(void);  /* after the record was sent, or could not be */
+    void (*begin)(void);
+    void (*end)(void); /* after the record was sent, or could not be */
 } hws_work_hooks_t;
 
 /* Watches such records from now on. The hooks must stay. Without them, a record costs one load. Any thread. */

@@ -162,20 +162,6 @@ static CUresult send_bytes(const hws_mirror_t *mirror, uint64_t address, const v
     return hws_copy_send(address, from, bytes, lane->stream);
 }
 
-/* Waits until everything that was sent has arrived. */
-static CUresult wait_for_sent(void) {
-    CUresult result = CUDA_SUCCESS;
-    for (hws_page_lane_t *lane = lanes; lane != NULL; lane = lane->next) {
-        if (lane->is_used) {
-            hws_tls.context = lane->context;
-            CUresult waited = hws_call_cuStreamSynchronize(lane->stream);
-            result = result != CUDA_SUCCESS ? result : waited;
-            lane->is_used = false;
-        }
-    }
-    return result;
-}
-
 /* Pages of the host --------------------------------------------------------------------------------------------- */
 
 static void set_states(hws_mirror_t *mirror, size_t page, size_t pages, hws_page_state_t state) {
@@ -216,7 +202,9 @@ static void forget(hws_mirror_t *mirror) {
  * the rest is zeros. Natively the host could still read the memory.
  */
 static void lose(hws_mirror_t *mirror, CUresult cause) {
-    if (hws_channel_status() != HWS_STATUS_DEINITIALIZED) {
+    static bool logged;
+    if (!logged && hws_channel_status() != HWS_STATUS_DEINITIALIZED) {
+        logged = true;
         hws_log(HWS_ERROR,
                 "managed memory is lost after an error of its context, and the host sees zeros: address=0x%llx "
                 "bytes=%llu error=%d",
@@ -225,6 +213,23 @@ static void lose(hws_mirror_t *mirror, CUresult cause) {
     forget(mirror);
     mirror->is_lost = true;
     trap->release(mirror->base, mirror->pages * PAGE);
+}
+
+/* Waits until everything that was sent has arrived. */
+static void wait_for_sent(void) {
+    for (hws_page_lane_t *lane = lanes; lane != NULL; lane = lane->next) {
+        if (!lane->is_used) {
+            continue;
+        }
+        lane->is_used = false;
+        hws_tls.context = lane->context;
+        CUresult result = hws_call_cuStreamSynchronize(lane->stream);
+        for (size_t i = 0; i < mirror_count && result != CUDA_SUCCESS; i++) {
+            if (mirrors[i]->context == lane->context && !mirrors[i]->is_lost) {
+                lose(mirrors[i], result);
+            }
+        }
+    }
 }
 
 /* The first byte from `at` on that differs, or is equal; the end when there is none. */
@@ -275,30 +280,25 @@ static CUresult send_changes(const hws_window_t *window) {
 }
 
 /* Sends what the host has written to a window. */
-static CUresult settle_window(hws_window_t *window) {
-    if (window->mirror == NULL || !window->is_dirty) {
-        return CUDA_SUCCESS;
-    }
+static CUresult send_window(hws_window_t *window) {
     window->is_dirty = false;
     if (!trap->protect(address_of(window->mirror, window->first), window->pages * PAGE)) {
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
     set_states(window->mirror, window->first, window->pages, CLEAN);
-    HWS_TRY(send_changes(window));
-    return wait_for_sent();
+    return send_changes(window);
 }
 
-/* Returns the first error. The host loses the memory whose bytes could not be sent. */
-static CUresult settle_windows(void) {
-    CUresult result = CUDA_SUCCESS;
+/* Sends what the host has written while work ran. The host loses memory whose bytes cannot be sent. */
+static void settle_windows(void) {
     for (size_t i = 0; i < SHORT_WINDOWS; i++) {
-        CUresult failed = settle_window(&windows[i]);
-        if (failed != CUDA_SUCCESS) {
-            lose(windows[i].mirror, failed);
-            result = result != CUDA_SUCCESS ? result : failed;
+        hws_window_t *window = &windows[i];
+        CUresult result = window->mirror == NULL || !window->is_dirty ? CUDA_SUCCESS : send_window(window);
+        if (result != CUDA_SUCCESS) {
+            lose(window->mirror, result);
         }
     }
-    return result;
+    wait_for_sent();
 }
 
 static void drop_window(hws_window_t *window) {
@@ -309,12 +309,11 @@ static void drop_window(hws_window_t *window) {
 }
 
 /* Sends what the host has written and drops the pages that it got while work ran. */
-static CUresult end_windows(void) {
-    CUresult result = settle_windows();
+static void end_windows(void) {
+    settle_windows();
     for (size_t i = 0; i < SHORT_WINDOWS; i++) {
         drop_window(&windows[i]);
     }
-    return result;
 }
 
 /* Finds out which pages of free memory the host has written, and traps accesses from now on. */
@@ -353,16 +352,17 @@ static CUresult send_written(hws_mirror_t *mirror) {
 }
 
 /* Gives the device what the host has written, before work that may use it. The host has no pages afterwards. */
-static CUresult give_back(void) {
+static void give_back(void) {
     trap->renew();
-    CUresult result = end_windows();
-    for (size_t i = 0; i < mirror_count && result == CUDA_SUCCESS; i++) {
-        result = arm(mirrors[i]);
+    end_windows();
+    for (size_t i = 0; i < mirror_count; i++) {
+        CUresult result = arm(mirrors[i]);
         result = result != CUDA_SUCCESS ? result : send_written(mirrors[i]);
+        if (result != CUDA_SUCCESS) {
+            lose(mirrors[i], result);
+        }
     }
-    CUresult waited = wait_for_sent();
-    HWS_TRY(result);
-    HWS_TRY(waited);
+    wait_for_sent();
     for (size_t i = 0; i < mirror_count; i++) {
         hws_mirror_t *mirror = mirrors[i];
         if (mirror->end > mirror->first) {
@@ -371,7 +371,6 @@ static CUresult give_back(void) {
         }
     }
     atomic_store(&present, false);
-    return CUDA_SUCCESS;
 }
 
 /* Locks for a thread that may have a context of its own. */
@@ -389,21 +388,16 @@ static void leave(uint32_t context) {
 
 /* Work ---------------------------------------------------------------------------------------------------------- */
 
-static int begin_work(void) {
+static void begin_work(void) {
     if (hws_tls.moves_pages) {
-        return 0;
+        return;
     }
     atomic_fetch_add(&issued, 1);
-    if (!atomic_load(&present)) {
-        return 0;
+    if (atomic_load(&present)) {
+        uint32_t context = enter();
+        give_back();
+        leave(context);
     }
-    uint32_t context = enter();
-    CUresult result = give_back();
-    leave(context);
-    if (result != CUDA_SUCCESS) {
-        atomic_fetch_add(&sent, 1);
-    }
-    return (int) result;
 }
 
 static void end_work(void) {
@@ -575,7 +569,7 @@ static CUresult serve_busy(hws_mirror_t *mirror, size_t page, bool is_write) {
         size_t first, pages;
     } dropped[SHORT_WINDOWS]; /* by the last fault */
     hws_window_t *window = window_at(mirror, page);
-    HWS_TRY(settle_windows()); /* the device gets one window's bytes before the host writes another */
+    settle_windows(); /* the device gets one window's bytes before the host writes another */
     if (mirror->states[page] == CLEAN && window != NULL) {
         begin_writes(window, trap->bytes_at(address_of(mirror, window->first)));
         return allow_writes(mirror, window->first, window->pages);
@@ -627,7 +621,7 @@ static CUresult serve_page(hws_mirror_t *mirror, size_t page, bool is_write) {
     if (!is_idle()) {
         return serve_busy(mirror, page, is_write);
     }
-    HWS_TRY(end_windows());
+    end_windows();
     return serve_idle(mirror, page, is_write);
 }
 
@@ -642,11 +636,11 @@ static bool serve(const hws_trap_fault_t *fault) {
         return true; /* another thread's fault has brought it */
     }
     CUresult result = serve_page(mirror, page, fault->is_write);
-    if (result == CUDA_ERROR_OPERATING_SYSTEM && give_back() == CUDA_SUCCESS) {
-        /* Protection divides a mapping, and a process can have 65,530. Now there are few again. */
-        result = serve_page(mirror, page, fault->is_write);
+    if (result == CUDA_ERROR_OPERATING_SYSTEM) {
+        give_back(); /* protection divides a mapping, and a process can have 65,530: now there are few again */
+        result = mirror->is_lost ? CUDA_SUCCESS : serve_page(mirror, page, fault->is_write);
     }
-    if (result != CUDA_SUCCESS) {
+    if (result != CUDA_SUCCESS && !mirror->is_lost) {
         lose(mirror, result);
     }
     return true;
@@ -763,7 +757,7 @@ CUresult hws_mirror_add(CUdeviceptr address, uint64_t bytes) {
     }
     mirror->base = address;
     mirror->pages = pages;
-    mirror->context = hws_tls.context;
+    mirror->context = (uint32_t) (uintptr_t) hws_context_owner();
     mirror->is_free = true;
     uint32_t context = enter();
     if (!hws_channel_watches_work()) {
