@@ -168,7 +168,7 @@ class MetricsIT {
             String status = new String(guest.receive().payload(), StandardCharsets.UTF_8);
             assertTrue(status.contains("\ndriver\t580.159.03\n"), status);
             assertTrue(status.contains("\nsensors\t0\t99\t71500\t700000\t690000\t680000\t200000\t710000\t5000000000"
-                + "\t1000\t1001\t1002\t1003\t2000\t2001\t2002\t-\t2\t-\n"), status);
+                + "\t1000\t1001\t1002\t1003\t2000\t2001\t2002\t-\t2\t-\t511\t50\t-\t100\t101\t110\t111\n"), status);
             assertTrue(status.contains("\t37\t41\t72\t"), status);
         }
     }
