@@ -88,6 +88,7 @@ static CUresult check_info(const CUarrayMapInfo *info, CUdevice device) {
     HWS_REQUIRE(info->flags == 0 && info->reserved[0] == 0 && info->reserved[1] == 0
                 && info->deviceBitMask == 1u << device);
     HWS_REQUIRE(info->resourceType == CU_RESOURCE_TYPE_ARRAY || info->resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
+    HWS_REQUIRE(info->resource.array != NULL); /* also a mipmapped array's place */
     const hws_array_t *array = info->resourceType == CU_RESOURCE_TYPE_ARRAY ? hws_array_get(info->resource.array)
                                                                             : hws_mipmap_get(info->resource.mipmap);
     if (array == NULL) {

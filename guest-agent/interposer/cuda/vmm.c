@@ -211,6 +211,8 @@ HWS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(handle != NULL && size != 0 && flags == 0);
     HWS_TRY(check_prop(prop));
+    bool is_tile_pool = (prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0;
+    HWS_REQUIRE(!is_tile_pool || prop->requestedHandleTypes == 0);
     hws_vmm_free_forgotten();
     hws_allocation_t *allocation = calloc(1, sizeof *allocation);
     uint64_t id = allocation == NULL ? 0 : hws_handle_new(HWS_KIND_MEM_ALLOCATION);

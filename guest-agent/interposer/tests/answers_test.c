@@ -233,7 +233,7 @@ static void shouldRefuseWhatTheDeviceLacks(void) {
         HWS_CHECK(cuMipmappedArrayCreate(&mipmap, &shape, 2) == CUDA_ERROR_NOT_SUPPORTED);
     }
     CUarrayMapInfo info = {.deviceBitMask = 1};
-    HWS_CHECK(cuMemMapArrayAsync(&info, 1, NULL) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuMemMapArrayAsync(&info, 1, NULL) == CUDA_ERROR_INVALID_VALUE);
     HWS_CHECK(cuMemMapArrayAsync(&info, 0, NULL) == CUDA_ERROR_INVALID_VALUE);
     info.deviceBitMask = 2;
     HWS_CHECK(cuMemMapArrayAsync(&info, 1, NULL) == CUDA_ERROR_INVALID_VALUE);
