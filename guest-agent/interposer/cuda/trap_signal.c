@@ -227,7 +227,10 @@ static void release(uint64_t address, uint64_t bytes) {
 
 static void take_away(uint64_t address, uint64_t bytes) {
     size_t at = above(address) - 1;
-    mmap(pointer(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (mmap(pointer(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)
+        == MAP_FAILED) {
+        hws_log(HWS_ERROR, "freed managed memory stays mapped: %s", strerror(errno));
+    }
     munmap(aliases[at].bytes_at, aliases[at].bytes);
     free_bytes(address, bytes);
     alias_count--;
