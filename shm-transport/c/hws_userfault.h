@@ -10,7 +10,7 @@ typedef enum hws_userfault {
 } hws_userfault_t;
 
 /* Group whose members may open /dev/userfaultfd, by the guest package's rule for udev. */
-#define HWS_USERFAULT_GROUP "hawser-guest"
+#define HWS_USERFAULT_GROUP "render"
 
 /*
  * Opens a descriptor that stops as many accesses as this process is allowed. It does not block and is closed by exec.
