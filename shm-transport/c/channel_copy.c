@@ -62,7 +62,7 @@ static int read_detached(hws_channel_t *channel, const hws_outgoing_t *out, hws_
 
 int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const hws_target_t *target, bool wait) {
     hws_channel_t *channel = &hws_channel;
-    if (hws_tls.in_callback) {
+    if (hws_is_forbidden()) {
         return HWS_STATUS_NOT_PERMITTED;
     }
     hws_target_t normal;

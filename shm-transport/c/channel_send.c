@@ -336,7 +336,7 @@ int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flu
 
 int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes) {
-    if (hws_tls.in_callback) {
+    if (hws_is_forbidden()) {
         return HWS_STATUS_NOT_PERMITTED;
     }
     hws_outgoing_t out = {opcode, flags & ~HWS_FLAG_REPLY, payload, payload_bytes, bulk, bulk == NULL ? 0 : bulk_bytes};
@@ -345,7 +345,7 @@ int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
 
 int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
-    if (hws_tls.in_callback) {
+    if (hws_is_forbidden()) {
         return HWS_STATUS_NOT_PERMITTED;
     }
     hws_outgoing_t out = {opcode, flags | HWS_FLAG_REPLY, payload, payload_bytes, bulk, bulk == NULL ? 0 : bulk_bytes};

@@ -98,7 +98,7 @@ typedef struct hws_work_hooks {
     void (*end)(void); /* after the record was sent, or could not be */
 } hws_work_hooks_t;
 
-/* Watches such records from now on. The hooks must stay. Without them, a record costs one load. Any thread. */
+/* Watches such records from now on. The hooks must stay. An unwatched record costs one load. Any thread. */
 void hws_channel_watch_work(const hws_work_hooks_t *hooks);
 bool hws_channel_watches_work(void);
 

@@ -151,6 +151,11 @@ int hws_channel_lose(void);
  */
 void hws_channel_join(void);
 
+/* Whether CUDA forbids the program's call on this thread. The library's own calls for managed memory are none. */
+static inline bool hws_is_forbidden(void) {
+    return hws_tls.in_callback && !hws_tls.moves_pages;
+}
+
 static inline void hws_count(_Atomic uint64_t *counter, uint64_t amount) {
     /* Its lock or role allows one writer at a time, so no locked instruction is needed. */
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + amount, memory_order_relaxed);

@@ -10,7 +10,7 @@ class FloorsTest {
             // layout writes this module's constants at build time.
             .floor("control", "layout", "ledger", "os", "region", "wire")
             .floor("ring")
-            .floor("turns")
+            .floor("events", "turns")
             .check();
     }
 }

@@ -14,6 +14,7 @@ public final class EventPoll {
     private static final int EVENTS_OFFSET = 4;
     private static final int REVENTS_OFFSET = 6;
     private static final short POLLIN = 1;
+    private static final short POLLRDHUP = 0x2000;
     private static final int EINTR = 4;
     private static final long SECOND_NS = 1_000_000_000L;
     private static final MethodHandle PPOLL = Libc.find("ppoll", Libc.INT, Libc.ADDRESS, Libc.LONG, Libc.ADDRESS,
@@ -49,23 +50,38 @@ public final class EventPoll {
      * @return whether one has a count.
      */
     public boolean await(long timeoutNs) throws IOException {
-        Libc.Scratch scratch = Libc.scratch();
         MemorySegment limit = MemorySegment.NULL;
         if (timeoutNs >= 0) {
             limit = timeout;
             limit.set(ValueLayout.JAVA_LONG, 0, timeoutNs / SECOND_NS);
             limit.set(ValueLayout.JAVA_LONG, Long.BYTES, timeoutNs % SECOND_NS);
         }
+        return poll(descriptors, count, limit) > 0;
+    }
+
+    /** Number of descriptors with events; 0 after the time limit or a signal. */
+    private static int poll(MemorySegment descriptors, int count, MemorySegment limit) throws IOException {
+        Libc.Scratch scratch = Libc.scratch();
         try {
             int ready = (int) PPOLL.invokeExact(scratch.state, descriptors, (long) count, limit, MemorySegment.NULL);
             if (ready < 0 && scratch.errno() != EINTR) {
                 throw Libc.failure("events must be waited for: count=" + count, scratch.errno());
             }
-            return ready > 0;
+            return Math.max(ready, 0);
         } catch (IOException e) {
             throw e;
         } catch (Throwable e) {
             throw Libc.unexpected(e);
+        }
+    }
+
+    /** Whether the peer of a connected socket has closed its sending half, or the connection is lost. Does not wait. */
+    public static boolean isHungUp(int socket) throws IOException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment descriptor = arena.allocate(POLLFD_BYTES, Long.BYTES);
+            descriptor.set(ValueLayout.JAVA_INT, 0, socket);
+            descriptor.set(ValueLayout.JAVA_SHORT, EVENTS_OFFSET, POLLRDHUP);
+            return poll(descriptor, 1, arena.allocate(2 * Long.BYTES, Long.BYTES)) > 0;
         }
     }
 
