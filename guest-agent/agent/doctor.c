@@ -95,9 +95,9 @@ static void check_vgpu(void) {
 }
 
 /* NVIDIA's libraries that contain a runtime of their own and therefore cannot run in a guest. */
-static const char *const closed[] = {"libcublas",   "libcudnn",      "libcufft",    "libcurand", "libcusolver",
-                                     "libcusparse", "libnccl",       "libcupti",    "libnpp",    "libnvjpeg",
-                                     "libcufile",   "libcusparseLt", "libcudadevrt"};
+static const char *const closed[] = {"libcudnn",    "libcufft",  "libcurand",     "libcusolver",
+                                     "libcusparse", "libnccl",   "libcupti",      "libnpp",
+                                     "libnvjpeg",   "libcufile", "libcusparseLt", "libcudadevrt"};
 
 static bool is_closed(const char *name) {
     for (size_t i = 0; i < sizeof closed / sizeof *closed; i++) {
@@ -166,7 +166,7 @@ static void check_library(char *line, const char *folder) {
         name = slash + 1;
     }
     bool ours = strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libcudart", 9) == 0
-        || strncmp(name, "libnvidia-ml.so", 15) == 0;
+        || strncmp(name, "libnvidia-ml.so", 15) == 0 || strncmp(name, "libcublas", 9) == 0;
     if (end == NULL) {
         FAIL("%s: not found%s", name, ours ? ", and this version is not among ours" : "");
     } else if (ours) {

@@ -122,12 +122,12 @@ grep -q "^ok   ./twelve: a CUDA 12 runtime" out || fail "runtime of CUDA 12 not 
 "$cc" -DNAME=cudaBindTexture -o eleven symbols.c
 expect 1 "$hawser" doctor ./eleven
 grep -q "^FAIL ./eleven: a runtime of CUDA 11 or older" out || fail "runtime of CUDA 11 not seen: $(cat out)"
-echo "int cublasCreate_v2(void) { return 0; }" >cublas.c
-"$cc" -shared -fPIC -o nvidia/libcublas.so.13 -Wl,-soname,libcublas.so.13 cublas.c
-echo 'int cublasCreate_v2(void); int main(void) { return cublasCreate_v2(); }' >blas.c
-"$cc" -o blas blas.c nvidia/libcublas.so.13 -Wl,-rpath,"$work/nvidia"
-expect 1 "$hawser" doctor ./blas
-grep -q "^FAIL libcublas.so.13: Hawser does not serve" out || fail "cuBLAS not seen: $(cat out)"
+echo "int cufftCreate(void) { return 0; }" >cufft.c
+"$cc" -shared -fPIC -o nvidia/libcufft.so.12 -Wl,-soname,libcufft.so.12 cufft.c
+echo 'int cufftCreate(void); int main(void) { return cufftCreate(); }' >fft.c
+"$cc" -o fft fft.c nvidia/libcufft.so.12 -Wl,-rpath,"$work/nvidia"
+expect 1 "$hawser" doctor ./fft
+grep -q "^FAIL libcufft.so.12: Hawser does not serve" out || fail "cuFFT not seen: $(cat out)"
 echo '#!/bin/sh' >script; chmod +x script
 expect 1 "$hawser" doctor ./script
 grep -q "^note .*a script for /bin/sh" out || fail "script not seen: $(cat out)"

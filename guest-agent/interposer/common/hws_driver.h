@@ -41,13 +41,14 @@ extern _Atomic int hws_gate;
         }                                                                                                              \
     } while (0)
 
-/* First line of a function that needs a current context. */
+/* First line of a function that needs a current context, which CUDA checks before the error of a kernel. */
 #define HWS_ENTER_CONTEXT()                                                                                            \
     do {                                                                                                               \
-        HWS_ENTER();                                                                                                   \
         if (__builtin_expect(hws_tls.context == 0, 0)) {                                                               \
+            HWS_ENTER_LOCAL();                                                                                         \
             return CUDA_ERROR_INVALID_CONTEXT;                                                                         \
         }                                                                                                              \
+        HWS_ENTER();                                                                                                   \
     } while (0)
 
 /*

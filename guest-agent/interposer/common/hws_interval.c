@@ -116,6 +116,29 @@ bool hws_interval_find(hws_side_t side, uint64_t address, hws_range_t *range_p) 
     return range != NULL;
 }
 
+bool hws_interval_is_managed(uint64_t address, uint64_t bytes) {
+    hws_range_t range;
+    return hws_interval_find(HWS_SIDE_DEVICE, address, &range) && range.memory == HWS_MEMORY_MANAGED && bytes != 0
+        && bytes <= range.bytes - (address - range.base);
+}
+
+bool hws_interval_is_mirrored(uint64_t address) {
+    hws_range_t range;
+    return hws_interval_find(HWS_SIDE_DEVICE, address, &range)
+        && (range.memory == HWS_MEMORY_MANAGED || range.mirrored);
+}
+
+void hws_interval_set_mirrored(uint64_t base, bool mirrored) {
+    hws_map_t *map = &maps[HWS_SIDE_HOST];
+    pthread_rwlock_wrlock(&map->lock);
+    hws_range_t *range = find_locked(map, base);
+    if (range != NULL && range->base == base) {
+        range->mirrored = mirrored;
+        range->twin = mirrored ? base : 0;
+    }
+    pthread_rwlock_unlock(&map->lock);
+}
+
 /* Whether copies may touch the range, if there is one. */
 static bool is_open(const hws_range_t *range) {
     return range != NULL && (range->memory != HWS_MEMORY_VIRTUAL || range->flags != 0);

@@ -35,7 +35,8 @@ typedef struct hws_range {
     uint64_t id;      /* CU_POINTER_ATTRIBUTE_BUFFER_ID; set by insert */
     bool sync_memops; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
     bool shared;      /* host memory that lies in the region's heap */
-    bool arena;       /* a block of its device's arena */
+    bool arena;       /* at addresses of its device's arena */
+    bool mirrored;    /* pinned memory whose bytes the device has: cuda/shadow.h */
     uint64_t twin;    /* host memory: its address on devices; mapped memory: its address on the host; 0: none */
 } hws_range_t;
 
@@ -56,6 +57,15 @@ bool hws_interval_find(hws_side_t side, uint64_t address, hws_range_t *range_p);
  * of cuMemMap to which a device has access (their flags are not 0).
  */
 bool hws_interval_covers(uint64_t address, uint64_t bytes);
+
+/* Whether the bytes, at least 1, lie in one range of managed memory. */
+bool hws_interval_is_managed(uint64_t address, uint64_t bytes);
+
+/* Whether the address lies in device memory that the process sees by mirrored pages. */
+bool hws_interval_is_mirrored(uint64_t address);
+
+/* Notes whether a device has the bytes of the host memory that starts at base, at the same address. */
+void hws_interval_set_mirrored(uint64_t base, bool mirrored);
 
 /* Changes the flag of the range that contains the address. */
 bool hws_interval_set_sync_memops(hws_side_t side, uint64_t address, bool value);

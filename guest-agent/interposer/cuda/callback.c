@@ -60,6 +60,7 @@ void hws_hostcall_run(uint64_t id, int status) {
     hws_mirror_waited(0, false);
     if ((id & HWS_GRAPH_CALL_BIT) != 0) {
         hws_graph_call_run(id, status);
+        hws_mirror_called();
         return;
     }
     hws_hostcall_t *call = take(id);
@@ -73,6 +74,9 @@ void hws_hostcall_run(uint64_t id, int status) {
         call->callback(call->stream, (CUresult) status, call->user_data);
     } else if (status == 0) {
         call->function(call->user_data); /* CUDA does not run a host function after an error of its context */
+    }
+    if (call->copies == NULL) {
+        hws_mirror_called();
     }
     free(call);
 }

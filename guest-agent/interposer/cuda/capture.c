@@ -474,6 +474,9 @@ HWS_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgra
                                                          unsigned int flags) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    if (hStream == NULL || hStream == CU_STREAM_LEGACY) {
+        HWS_REFUSE_QUERY(hStream);
+    }
     hws_graph_lock();
     CUresult result = update(hStream, dependencies, dependencyData, numDependencies, flags);
     hws_graph_unlock();

@@ -56,6 +56,17 @@ CUresult hws_capture_ask_event(CUevent event, bool ends);
 /* The same for an operation that cannot be captured, such as a callback with a status. */
 #define HWS_REFUSE_CAPTURE(stream) HWS_CAPTURE(stream, hws_capture_refuse(stream))
 
+/* The same for an operation that CUDA refuses in one way, whether or not the capture is still valid. */
+#define HWS_REFUSE_CAPTURES(stream)                                                                                    \
+    do {                                                                                                               \
+        if (HWS_CAPTURING()) {                                                                                         \
+            CUresult hws_refused = hws_capture_ask(stream);                                                            \
+            hws_refused = hws_refused == HWS_CAPTURED ? hws_capture_refuse(stream) : hws_refused;                      \
+            HWS_TRY(hws_refused == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED       \
+                                                                         : hws_refused);                               \
+        }                                                                                                              \
+    } while (0)
+
 /* The same for waiting for a stream, or querying it. */
 #define HWS_REFUSE_WAITING(stream)                                                                                     \
     do {                                                                                                               \

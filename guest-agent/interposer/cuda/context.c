@@ -6,6 +6,7 @@
 #include "device_memory.h"
 #include "managed.h"
 #include "mirror.h"
+#include "module_table.h"
 #include "occupancy.h"
 #include "pool.h"
 
@@ -122,8 +123,22 @@ CUresult hws_context_make(CUdevice device, unsigned flags, bool primary, CUconte
     return hws_context_new(&values, create, &values, context_p);
 }
 
+HWS_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+    HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
+    return hws_call_cuCtxSetLimit(limit, value);
+}
+
+HWS_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, peerContext);
+    HWS_UNSAFE();
+    return hws_call_cuCtxDisablePeerAccess(peerContext);
+}
+
 CUresult hws_context_end(CUcontext context) {
     const uint64_t handle = (uint64_t) (uintptr_t) context;
+    hws_managed_variables_leave(handle);
     hws_interval_remove_all(0, handle);
     CUresult result = hws_call_hwsContextDestroy(context); /* waits for the work that may use blocks of the arena */
     hws_range_t block;
@@ -317,6 +332,7 @@ HWS_EXPORT CUresult cuCtxSetFlags(unsigned int flags) {
 HWS_EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
     ENTER_KEPT(ctx, kept);
     HWS_REQUIRE(ctxId != NULL);
+    HWS_ENTER();
     *ctxId = kept->unique;
     return CUDA_SUCCESS;
 }

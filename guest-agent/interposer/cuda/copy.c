@@ -15,6 +15,7 @@
 #include "deferred.h"
 #include "mirror.h"
 #include "progress.h"
+#include "shadow.h"
 #include "stream.h"
 
 #include "hws_cuda_calls.h"
@@ -41,7 +42,8 @@ typedef struct hws_linear {
 
 bool hws_copy_is_device(CUdeviceptr address) {
     hws_range_t range;
-    return !hws_interval_find(HWS_SIDE_HOST, address, &range) && hws_interval_find(HWS_SIDE_DEVICE, address, &range);
+    return hws_interval_find(HWS_SIDE_HOST, address, &range) ? range.mirrored && hws_shadow_is_exposed(address)
+                                                             : hws_interval_find(HWS_SIDE_DEVICE, address, &range);
 }
 
 hws_host_t hws_copy_host(const void *host, uint64_t bytes, uint64_t *region_offset_p) {
@@ -63,30 +65,39 @@ bool hws_copy_in_chunks(uint64_t bytes, bool to_device) {
 }
 
 CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes) {
-    HWS_REQUIRE(hws_interval_covers(address, bytes));
-    return CUDA_SUCCESS;
+    if (hws_interval_covers(address, bytes)) {
+        return CUDA_SUCCESS;
+    }
+    CUresult result = hws_shadow_expose(address); /* the first use of pinned memory by a device */
+    HWS_REQUIRE(result == CUDA_ERROR_OUT_OF_MEMORY || (result == CUDA_SUCCESS && hws_interval_covers(address, bytes)));
+    return result;
 }
 
-CUresult hws_copy_wait(CUstream stream) {
+CUresult hws_copy_wait_by(CUresult (*call)(CUstream), CUstream stream) {
     uint64_t began = hws_progress_begin_wait(stream), mark = hws_mirror_mark();
-    CUresult result = hws_call_cuStreamSynchronize(stream);
+    CUresult result = call(stream);
     hws_progress_end_wait(stream, began, result == CUDA_SUCCESS);
     HWS_TRY(result);
+    /* Only now: a stream that began meanwhile may have work before the mark. */
     hws_mirror_waited(mark, hws_stream_is_ordered(stream) && !hws_context_has_several());
     return CUDA_SUCCESS;
 }
 
-static bool is_managed(CUdeviceptr address) {
-    hws_range_t range;
-    return hws_interval_find(HWS_SIDE_DEVICE, address, &range) && range.memory == HWS_MEMORY_MANAGED;
+CUresult hws_copy_wait(CUstream stream) {
+    return hws_copy_wait_by(hws_call_cuStreamSynchronize, stream);
+}
+
+/* Work is watched as long as the process may have mirrored memory, so others look nothing up. */
+static bool is_mirrored(CUdeviceptr address) {
+    return hws_channel_watches_work() && hws_interval_is_mirrored(address);
 }
 
 CUresult hws_copy_end(CUdeviceptr dst, CUstream stream) {
-    return hws_stream_is_ordered(stream) && !is_managed(dst) ? CUDA_SUCCESS : hws_copy_wait(stream);
+    return hws_stream_is_ordered(stream) && !is_mirrored(dst) ? CUDA_SUCCESS : hws_copy_wait(stream);
 }
 
 CUresult hws_copy_settle(CUresult result, CUdeviceptr dst, CUdeviceptr src, CUstream stream) {
-    return result == CUDA_SUCCESS && (is_managed(dst) || is_managed(src)) ? hws_copy_wait(stream) : result;
+    return result == CUDA_SUCCESS && (is_mirrored(dst) || is_mirrored(src)) ? hws_copy_wait(stream) : result;
 }
 
 CUresult hws_copy_to_device(const hws_bulk_copy_t *copy, CUdeviceptr dst, hws_host_t host, CUstream stream,
@@ -240,9 +251,17 @@ static CUresult to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstre
         HWS_TRY(hws_call_hwsCopyHtoDShared(dst, offset, bytes, stream, 0));
         return wait ? wait_for_copy(stream, &quiet) : CUDA_SUCCESS;
     }
+    hws_plain_copy_t plain;
+    if (host == HWS_HOST_PINNED && !hws_shadow_begin_copy(&plain, src, bytes)) {
+        return to_device(dst, src, bytes, stream, wait); /* it has just been exposed */
+    }
     const hws_linear_t linear = {dst, stream};
     const hws_bulk_copy_t copy = bulk_of(&linear, true, (void *) (uintptr_t) src, bytes, wait);
-    return hws_copy_to_device(&copy, dst, host, stream, send_now, wait);
+    CUresult result = hws_copy_to_device(&copy, dst, host, stream, send_now, wait);
+    if (host == HWS_HOST_PINNED) {
+        hws_shadow_end_copy(&plain);
+    }
+    return result;
 }
 
 static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream stream, bool wait) {
@@ -268,8 +287,17 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
         HWS_TRY(hws_call_hwsCopyDtoHShared(src, offset, bytes, stream, 0));
         return wait ? wait_for_copy(stream, &quiet) : CUDA_SUCCESS;
     }
+    hws_plain_copy_t plain;
+    if (host == HWS_HOST_PINNED && !hws_shadow_begin_copy(&plain, dst, bytes)) {
+        return to_host(dst, src, bytes, stream, wait); /* as in to_device() */
+    }
     bool detached = !wait && host == HWS_HOST_PINNED;
-    HWS_TRY(detached ? receive_records(dst, src, bytes, stream, false) : hws_copy_fetch(dst, src, bytes, stream));
+    CUresult result =
+        detached ? receive_records(dst, src, bytes, stream, false) : hws_copy_fetch(dst, src, bytes, stream);
+    if (host == HWS_HOST_PINNED) {
+        hws_shadow_end_copy(&plain);
+    }
+    HWS_TRY(result);
     if (!detached) {
         hws_quiet_end(&quiet);
         hws_progress_note_work(stream);
@@ -361,6 +389,7 @@ static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CU
             HWS_CHECK_HANDLE(HWS_KIND_CONTEXT, context);
         }
     }
+    HWS_REFUSE_CAPTURES(stream);
     return on_device(dst, src, bytes, stream, false);
 }
 

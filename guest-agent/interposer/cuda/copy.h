@@ -7,7 +7,10 @@
 
 #include "shm/hws_bulk.h"
 
-/* Whether a unified address means device memory. An address of our host memory never counts as the device's. */
+/*
+ * Whether a unified address means device memory. An address of our host memory does not count as the device's, unless
+ * the device has the bytes: shadow.h.
+ */
 bool hws_copy_is_device(CUdeviceptr address);
 
 /* The kinds of the process's memory in a copy. */
@@ -37,7 +40,10 @@ typedef CUresult hws_copy_now_t(const hws_bulk_copy_t *copy);
 CUresult hws_copy_to_device(const hws_bulk_copy_t *copy, CUdeviceptr dst, hws_host_t host, CUstream stream,
                             hws_copy_now_t *now, bool wait);
 
-/* CUDA_ERROR_INVALID_VALUE unless the bytes, at least 1, lie in one allocation of a device. */
+/*
+ * CUDA_ERROR_INVALID_VALUE unless the bytes, at least 1, lie in one allocation of a device. Exposes pinned memory at
+ * its first use: shadow.h.
+ */
 CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes);
 
 /* cuMemcpy3D of any kind; without waiting, cuMemcpy3DAsync. */
@@ -55,6 +61,12 @@ CUresult hws_copy_send(CUdeviceptr dst, const void *src, uint64_t bytes, CUstrea
  * memory, so the call then waits for its stream.
  */
 CUresult hws_copy_settle(CUresult result, CUdeviceptr dst, CUdeviceptr src, CUstream stream);
+
+/*
+ * Waits for a stream by this call, or queries it. After success the host may look at the results of the stream's work.
+ * Returns the call's result.
+ */
+CUresult hws_copy_wait_by(CUresult (*call)(CUstream), CUstream stream);
 
 /* Waits for the stream before the guest itself copies from host to host. */
 CUresult hws_copy_wait(CUstream stream);

@@ -9,6 +9,7 @@
 #include "context.h"
 #include "hws_cuda_calls.h"
 #include "progress.h"
+#include "shadow.h"
 #include "shm/hws_bulk.h"
 
 #include <stdlib.h>
@@ -260,10 +261,29 @@ static CUresult send_now(const hws_bulk_copy_t *copy) {
     return write_box(argument->box, argument->stream);
 }
 
+static CUresult copy_box(hws_box_t *box, CUstream stream, bool wait);
+
+/* Copies memory that the worker cannot read or write itself. */
+static CUresult copy_in_records(const hws_bulk_copy_t *copy, hws_host_t kind, bool wait) {
+    const hws_box_copy_t *argument = copy->argument;
+    if (copy->to_device) {
+        return hws_copy_to_device(copy, argument->box->dst.place.base, kind, argument->stream, send_now, wait);
+    }
+    const hws_bulk_part_t whole = {.width = copy->width, .rows = copy->rows, .slices = copy->slices};
+    bool detached = !wait && kind == HWS_HOST_PINNED;
+    HWS_TRY(!detached && hws_copy_in_chunks(copy->width * copy->rows * copy->slices, false)
+                ? (CUresult) hws_bulk_run(copy)
+                : read_part(argument->box, &whole, argument->stream, !detached));
+    if (!detached) {
+        hws_progress_note_work(argument->stream);
+    }
+    return CUDA_SUCCESS;
+}
+
 /* Copies between a device and the host. */
-static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait) {
+static CUresult copy_with_host(hws_box_t *box, CUstream stream, bool wait) {
     bool write = box->dst.device;
-    const hws_end_t *host = write ? &box->src : &box->dst;
+    hws_end_t *host = write ? &box->src : &box->dst;
     const hws_bulk_part_t whole = {
         .width = box->extent.widthBytes, .rows = box->extent.rows, .slices = box->extent.slices};
     char *first = host_row(host, 0, 0);
@@ -275,6 +295,11 @@ static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait)
         const HwsRegionPlace place = {.offset = offset, .pitch = pitch, .slicePitch = slice_pitch};
         HWS_TRY(copy_pinned(box, stream, &place));
         return wait ? hws_copy_wait(stream) : CUDA_SUCCESS;
+    }
+    hws_plain_copy_t plain;
+    if (kind == HWS_HOST_PINNED && !hws_shadow_begin_copy(&plain, first, span)) {
+        host->device = hws_shadow_is_exposed((uint64_t) (uintptr_t) first); /* it has just been exposed */
+        return copy_box(box, stream, wait);
     }
     const hws_box_copy_t argument = {box, stream};
     const hws_bulk_copy_t copy = {
@@ -291,17 +316,11 @@ static CUresult copy_with_host(const hws_box_t *box, CUstream stream, bool wait)
         .synchronise = synchronise,
         .argument = &argument,
     };
-    if (write) {
-        return hws_copy_to_device(&copy, box->dst.place.base, kind, stream, send_now, wait);
+    CUresult result = copy_in_records(&copy, kind, wait);
+    if (kind == HWS_HOST_PINNED) {
+        hws_shadow_end_copy(&plain);
     }
-    bool detached = !wait && kind == HWS_HOST_PINNED;
-    HWS_TRY(!detached && hws_copy_in_chunks(whole.width * whole.rows * whole.slices, false)
-                ? (CUresult) hws_bulk_run(&copy)
-                : read_part(box, &whole, stream, !detached));
-    if (!detached) {
-        hws_progress_note_work(stream);
-    }
-    return CUDA_SUCCESS;
+    return result;
 }
 
 static CUresult copy_on_device(const hws_box_t *box, CUstream stream) {

@@ -46,14 +46,14 @@ HWS_EXPORT CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray
     CUdevice device;
     HWS_ENTER_CONTEXT();
     *index_p = SIZE_MAX;
-    HWS_REQUIRE(paramsArray != NULL && count != 0 && flags == 0);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    HWS_REFUSE_CAPTURES(stream);
     HWS_TRY(hws_context_device(&device));
     const int supported = hws_device_attribute(device, CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK);
     if (supported == CU_MEM_DECOMPRESS_UNSUPPORTED) {
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return CUDA_ERROR_NOT_SUPPORTED; /* driver 580 checks this first */
     }
-    HWS_REFUSE_CAPTURE(stream);
+    HWS_REQUIRE(paramsArray != NULL && count != 0 && flags == 0);
     for (size_t i = 0; i < count; i++) {
         CUresult result = check(&paramsArray[i], (unsigned) supported);
         if (result != CUDA_SUCCESS) {

@@ -1,7 +1,9 @@
 #include "deferred.h"
 
 #include "callback.h"
+#include "mirror.h"
 #include "progress.h"
+#include "shadow.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_driver.h"
@@ -110,15 +112,23 @@ static CUresult send_bytes(uint64_t offset, const uint8_t *bytes, uint64_t count
 static CUresult send_part(const hws_deferred_t *deferred, uint64_t index) {
     const hws_bulk_copy_t *copy = &deferred->copy;
     const hws_bulk_part_t part = hws_bulk_part(&deferred->plan, copy, index);
+    const uint8_t *first = copy->host + part.slice * copy->slice_pitch + part.row * copy->pitch + part.x;
     uint64_t bytes = part.width * part.rows * part.slices;
-    if (part.slices == 1 && (part.rows == 1 || copy->pitch == part.width)) {
-        return send_bytes(deferred->offset,
-                          copy->host + part.slice * copy->slice_pitch + part.row * copy->pitch + part.x, bytes);
+    bool contiguous = part.slices == 1 && (part.rows == 1 || copy->pitch == part.width);
+    hws_plain_copy_t plain;
+    if (contiguous && hws_shadow_begin_copy(&plain, first, bytes)) {
+        CUresult result = send_bytes(deferred->offset, first, bytes);
+        hws_shadow_end_copy(&plain);
+        return result;
     }
     if (gathered == NULL && (gathered = malloc(LARGE_BYTES)) == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    hws_bulk_move(copy, &part, gathered);
+    if (contiguous) {
+        HWS_TRY(hws_mirror_copy(gathered, (uint64_t) (uintptr_t) first, bytes, false));
+    } else {
+        hws_bulk_move(copy, &part, gathered);
+    }
     return send_bytes(deferred->offset, gathered, bytes);
 }
 

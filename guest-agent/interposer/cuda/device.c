@@ -98,19 +98,13 @@ static void restrict_attributes(HwsDeviceInfo *info) {
         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-        CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
     };
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         info->attributes[absent[i]] = 0;
     }
-    if (hws_shm_current() == NULL) {
-        info->attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 0; /* needs memory that both sides see */
-    }
     info->attributes[CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES] =
         info->arenaBytes != 0 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
-    /* Memory of such pools has one address on both sides, like mapped memory of the region. */
-    info->attributes[CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED] =
-        info->attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY];
+    info->attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID] = 0;       /* one node */
     info->attributes[CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1; /* default-kind copies work: hws_interval.h */
     info->attributes[CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED] = 1;
 }
@@ -132,6 +126,14 @@ CUresult hws_devices_load(uint32_t count) {
         bool managed = hws_managed_is_possible(i);
         devices[i].info.attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = managed;
         devices[i].info.attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = managed;
+        if (hws_shm_current() == NULL) { /* there the region serves */
+            devices[i].info.attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = managed;
+        }
+        /* Memory of such pools has one address on both sides, like mapped memory. */
+        devices[i].info.attributes[CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED] =
+            devices[i].info.attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY];
+        devices[i].info.attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED] =
+            devices[i].info.attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY];
     }
     return device_count == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }

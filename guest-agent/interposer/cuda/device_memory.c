@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -23,18 +24,27 @@
 #define IDLE_LOOKS 20 /* one second */
 
 typedef struct hws_device_memory {
-    hws_arena_t *arena; /* NULL: the device has none */
-    int ordinal;        /* the worker's number of the device */
-    bool reports;       /* the worker must know each allocation */
-    bool is_reserved;   /* no other memory of this process lies at its addresses */
+    hws_arena_t *arena;   /* NULL: the device has none */
+    int ordinal;          /* the worker's number of the device */
+    bool reports;         /* the worker must know each allocation */
+    bool is_reserved;     /* no other memory of this process lies at its addresses */
+    _Atomic bool is_open; /* to the other devices */
+    hws_arena_t *rest;    /* divides the other half of the window, whose pages have no memory at first */
+    uint64_t rest_base;
+    uint32_t *users; /* of each slab in `rest`, by its first page: blocks with memory; under users_lock */
 } hws_device_memory_t;
 
 static hws_device_memory_t memories[HWS_MAX_DEVICES];
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pthread_mutex_t keeper_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t keeper_wake = PTHREAD_COND_INITIALIZER;
 static bool keeper_started;       /* under keeper_lock */
 static _Atomic bool keeper_awake; /* changed under keeper_lock */
+
+static uint64_t whole_pages(uint64_t bytes) {
+    return (bytes + HWS_ARENA_PAGE_BYTES - 1) / HWS_ARENA_PAGE_BYTES * HWS_ARENA_PAGE_BYTES;
+}
 
 static int map(void *owner, uint64_t address, uint64_t bytes, bool last) {
     const hws_device_memory_t *memory = owner;
@@ -52,6 +62,27 @@ static void unmap(void *owner, uint64_t address) {
     }
 }
 
+/* The slabs of `rest` get their memory from hws_device_memory_back(). */
+static int map_nothing(void *owner, uint64_t address, uint64_t bytes, bool last) {
+    (void) owner;
+    (void) address;
+    (void) bytes;
+    (void) last;
+    return CUDA_SUCCESS;
+}
+
+static void unmap_nothing(void *owner, uint64_t address) {
+    (void) owner;
+    (void) address;
+}
+
+static void open_rest(hws_device_memory_t *memory, uint64_t base, uint64_t bytes) {
+    const hws_arena_owner_t owner = {.map = map_nothing, .unmap = unmap_nothing};
+    memory->rest_base = base;
+    memory->users = calloc(bytes / HWS_ARENA_PAGE_BYTES, sizeof *memory->users); /* committed when it is used */
+    memory->rest = memory->users == NULL ? NULL : hws_arena_new(base, bytes, 0, &owner);
+}
+
 void hws_device_memory_open(CUdevice device, const hws_device_t *properties) {
     const HwsDeviceInfo *info = &properties->info;
     hws_device_memory_t *memory = &memories[device];
@@ -62,7 +93,6 @@ void hws_device_memory_open(CUdevice device, const hws_device_t *properties) {
     const hws_arena_owner_t owner = {.map = map, .unmap = unmap, .owner = memory};
     memory->ordinal = properties->ordinal;
     memory->reports = info->arenaReports != 0;
-    memory->arena = hws_arena_new(info->arenaAddress, info->arenaBytes, info->totalBytes / KEPT_SHARE, &owner);
     /* Keeps memory of this process away from the window: hws_interval_reserve() says why. */
     void *wanted = (void *) (uintptr_t) info->arenaAddress;
     memory->is_reserved = mmap(wanted, info->arenaBytes, PROT_NONE,
@@ -70,6 +100,11 @@ void hws_device_memory_open(CUdevice device, const hws_device_t *properties) {
         == wanted;
     if (!memory->is_reserved) {
         hws_log(HWS_DEBUG, "the addresses of device memory are not all free in this process: %s", strerror(errno));
+    }
+    uint64_t bytes = memory->is_reserved ? whole_pages(info->arenaBytes / 2) : info->arenaBytes;
+    memory->arena = hws_arena_new(info->arenaAddress, bytes, info->totalBytes / KEPT_SHARE, &owner);
+    if (bytes < info->arenaBytes) {
+        open_rest(memory, info->arenaAddress + bytes, info->arenaBytes - bytes);
     }
 }
 
@@ -81,17 +116,32 @@ bool hws_device_memory_has_arena(CUdevice device) {
     return memories[device].arena != NULL;
 }
 
+/* Tells the worker about a block, where it must know. */
+static CUresult report(const hws_device_memory_t *memory, uint64_t address, uint64_t bytes) {
+    if (memory->reports) {
+        const hws_quiet_t began = hws_quiet_begin();
+        HWS_TRY(hws_call_hwsArenaAllocated(memory->ordinal, address, bytes));
+        hws_quiet_keep(&began);
+    }
+    return CUDA_SUCCESS;
+}
+
+static void report_freed(const hws_device_memory_t *memory, uint64_t address, uint64_t bytes) {
+    if (memory->reports) {
+        const hws_quiet_t began = hws_quiet_begin();
+        if (hws_call_hwsArenaFreed(memory->ordinal, address, bytes) == CUDA_SUCCESS) { /* else the session is lost */
+            hws_quiet_keep(&began);
+        }
+    }
+}
+
 static CUresult allocate(hws_device_memory_t *memory, uint64_t bytes, uint64_t alignment, CUdeviceptr *address_p) {
     uint64_t address;
     HWS_TRY(hws_arena_allocate(memory->arena, bytes, alignment, &address));
-    if (memory->reports) {
-        const hws_quiet_t began = hws_quiet_begin();
-        CUresult result = hws_call_hwsArenaAllocated(memory->ordinal, address, bytes);
-        if (result != CUDA_SUCCESS) {
-            hws_arena_free(memory->arena, address, bytes);
-            return result;
-        }
-        hws_quiet_keep(&began);
+    CUresult result = report(memory, address, bytes);
+    if (result != CUDA_SUCCESS) {
+        hws_arena_free(memory->arena, address, bytes);
+        return result;
     }
     *address_p = address;
     return CUDA_SUCCESS;
@@ -104,6 +154,9 @@ CUresult hws_device_memory_allocate(CUdevice device, uint64_t bytes, CUdeviceptr
 }
 
 CUresult hws_device_memory_allocate_pages(CUdevice device, uint64_t bytes, CUdeviceptr *address_p) {
+    if (hws_device_count() > 1 && !atomic_exchange(&memories[device].is_open, true)) {
+        HWS_TRY(hws_call_hwsArenaShare(memories[device].ordinal));
+    }
     return allocate(&memories[device], bytes, HWS_TRAP_PAGE_BYTES, address_p);
 }
 
@@ -192,12 +245,7 @@ static void wake_keeper(void) {
 
 void hws_device_memory_free(CUdevice device, CUdeviceptr address, uint64_t bytes) {
     hws_device_memory_t *memory = &memories[device];
-    if (memory->reports) {
-        const hws_quiet_t began = hws_quiet_begin();
-        if (hws_call_hwsArenaFreed(memory->ordinal, address, bytes) == CUDA_SUCCESS) { /* else the session is lost */
-            hws_quiet_keep(&began);
-        }
-    }
+    report_freed(memory, address, bytes);
     hws_arena_free(memory->arena, address, bytes);
     if (!atomic_load(&keeper_awake) && hws_arena_kept_bytes(memory->arena) != 0) {
         wake_keeper();
@@ -212,4 +260,67 @@ void hws_device_memory_release(CUdevice device) {
     if (memories[device].arena != NULL) {
         hws_arena_release(memories[device].arena);
     }
+}
+
+CUresult hws_device_memory_reserve(CUdevice device, uint64_t bytes, CUdeviceptr *address_p) {
+    hws_arena_t *rest = memories[device].rest;
+    uint64_t address;
+    if (rest == NULL) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    HWS_TRY(hws_arena_allocate(rest, bytes, HWS_TRAP_PAGE_BYTES, &address));
+    *address_p = address;
+    return CUDA_SUCCESS;
+}
+
+void hws_device_memory_unreserve(CUdevice device, CUdeviceptr address, uint64_t bytes) {
+    hws_arena_free(memories[device].rest, address, bytes);
+}
+
+/* The slab of a block: as hws_arena.h places blocks. */
+static uint64_t slab_of(CUdeviceptr address, uint64_t bytes, uint64_t *bytes_p) {
+    *bytes_p = whole_pages(bytes);
+    return bytes > HWS_ARENA_SMALL_BYTES ? address : address / HWS_ARENA_PAGE_BYTES * HWS_ARENA_PAGE_BYTES;
+}
+
+static CUresult map_slab(CUdevice device, uint64_t slab, uint64_t bytes) {
+    hws_device_memory_t *memory = &memories[device];
+    CUresult result = map(memory, slab, bytes, false);
+    if (result != CUDA_ERROR_OUT_OF_MEMORY) {
+        return result;
+    }
+    hws_arena_release(memory->arena);
+    return map(memory, slab, bytes, true);
+}
+
+/* Ends a block's use of its slab. users_lock held. */
+static void leave_slab(hws_device_memory_t *memory, uint64_t slab) {
+    if (--memory->users[(slab - memory->rest_base) / HWS_ARENA_PAGE_BYTES] == 0) {
+        unmap(memory, slab);
+    }
+}
+
+CUresult hws_device_memory_back(CUdevice device, CUdeviceptr address, uint64_t bytes) {
+    hws_device_memory_t *memory = &memories[device];
+    uint64_t slab_bytes, slab = slab_of(address, bytes, &slab_bytes);
+    pthread_mutex_lock(&users_lock);
+    uint32_t *users = &memory->users[(slab - memory->rest_base) / HWS_ARENA_PAGE_BYTES];
+    CUresult result = *users != 0 ? CUDA_SUCCESS : map_slab(device, slab, slab_bytes);
+    if (result == CUDA_SUCCESS) {
+        (*users)++;
+        result = report(memory, address, bytes);
+        if (result != CUDA_SUCCESS) {
+            leave_slab(memory, slab);
+        }
+    }
+    pthread_mutex_unlock(&users_lock);
+    return result;
+}
+
+void hws_device_memory_unback(CUdevice device, CUdeviceptr address, uint64_t bytes) {
+    uint64_t slab_bytes, slab = slab_of(address, bytes, &slab_bytes);
+    pthread_mutex_lock(&users_lock);
+    report_freed(&memories[device], address, bytes);
+    leave_slab(&memories[device], slab);
+    pthread_mutex_unlock(&users_lock);
 }

@@ -21,6 +21,21 @@ CUresult hws_device_memory_allocate(CUdevice device, uint64_t bytes, CUdeviceptr
 /* Allocates a block of an arena, of whole pages of HWS_TRAP_PAGE_BYTES, that begins at a page. */
 CUresult hws_device_memory_allocate_pages(CUdevice device, uint64_t bytes, CUdeviceptr *address_p);
 
+/*
+ * Takes addresses for a block of whole pages of HWS_TRAP_PAGE_BYTES: the process has reserved them, and they have no
+ * device memory. Errors: CUDA_ERROR_NOT_SUPPORTED unless hws_device_memory_is_shared(), CUDA_ERROR_OUT_OF_MEMORY.
+ */
+CUresult hws_device_memory_reserve(CUdevice device, uint64_t bytes, CUdeviceptr *address_p);
+
+/* Gives them back. The process has left only their reservation, and they have no device memory. */
+void hws_device_memory_unreserve(CUdevice device, CUdeviceptr address, uint64_t bytes);
+
+/* Puts device memory behind the whole block. Its bytes have any value. Errors: as for cuMemAlloc. */
+CUresult hws_device_memory_back(CUdevice device, CUdeviceptr address, uint64_t bytes);
+
+/* Takes that memory away. No work uses it any more. */
+void hws_device_memory_unback(CUdevice device, CUdeviceptr address, uint64_t bytes);
+
 /* Frees a block of an arena that no work uses any more. */
 void hws_device_memory_free(CUdevice device, CUdeviceptr address, uint64_t bytes);
 

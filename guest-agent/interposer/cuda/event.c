@@ -127,7 +127,16 @@ HWS_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     HWS_ENTER_OBJECT(HWS_KIND_CONTEXT, hCtx);
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
+    HWS_UNSAFE();
     return hws_call_cuCtxRecordEvent(hCtx, hEvent);
+}
+
+HWS_EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
+    HWS_ENTER_OBJECT(HWS_KIND_CONTEXT, hCtx);
+    HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
+    HWS_UNSAFE();
+    return hws_call_cuCtxWaitEvent(hCtx, hEvent);
 }
 
 /* Refuses queries that are invalid for an event whose last record is in a graph. */

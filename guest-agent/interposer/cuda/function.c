@@ -30,6 +30,8 @@ static CUresult get_attribute(const hws_function_t *function, CUfunction_attribu
 }
 
 HWS_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(pi != NULL);
     ENTER_FUNCTION(hfunc, kept);
     HWS_ENTER();
     return get_attribute(kept, attrib, pi);
@@ -108,6 +110,7 @@ HWS_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction fun
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(state != NULL);
     ENTER_FUNCTION(function, kept);
+    HWS_ENTER();
     *state = kept->refusal == NULL ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
@@ -152,6 +155,7 @@ HWS_EXPORT CUresult cuKernelGetName(const char **name, CUkernel hfunc) {
 
 HWS_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize) {
     ENTER_QUERY(kernel, paramOffset, kept);
+    HWS_ENTER();
     return get_param_info(kept, paramIndex, paramOffset, paramSize);
 }
 

@@ -45,8 +45,9 @@ typedef struct hws_node_kernel {
 /* A copy, and the place of its memory if that is not on a device. */
 typedef struct hws_node_copy {
     CUDA_MEMCPY3D copy;
-    bool on_host; /* both ends are the host's: the worker sees a host node */
-    bool shared;  /* the host's end lies in the region, at region_offset; otherwise the copy has a call */
+    bool to_device, from_device; /* decided when the node is made */
+    bool on_host;                /* both ends are the host's: the worker sees a host node */
+    bool shared; /* the host's end lies in the region, at region_offset; otherwise the copy has a call */
     uint64_t region_offset;
 } hws_node_copy_t;
 

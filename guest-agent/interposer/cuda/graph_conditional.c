@@ -47,15 +47,21 @@ static CUresult send_graph(CUgraph handle) {
 
 HWS_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx,
                                                    unsigned int defaultLaunchValue, unsigned int flags) {
-    CUcontext context;
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(pHandle_out != NULL && (flags & ~(unsigned) CU_GRAPH_COND_ASSIGN_DEFAULT) == 0);
-    HWS_TRY(hws_params_context(ctx, &context));
+    hws_graph_lock();
+    bool known = hws_graph_get(hGraph) != NULL;
+    hws_graph_unlock();
+    HWS_REQUIRE(known);
+    if (ctx == NULL) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    HWS_ENTER_OBJECT(HWS_KIND_CONTEXT, ctx);
     hws_graph_lock();
     CUresult result = send_graph(hGraph);
     hws_graph_unlock();
     HWS_TRY(result);
-    return hws_call_hwsGraphAddCondition(hGraph, context, defaultLaunchValue, flags, pHandle_out);
+    return hws_call_hwsGraphAddCondition(hGraph, ctx, defaultLaunchValue, flags, pHandle_out);
 }
 
 static CUresult check(const CUDA_CONDITIONAL_NODE_PARAMS *params) {

@@ -5,6 +5,8 @@
 #include "array.h"
 #include "copy.h"
 #include "graph_call.h"
+#include "mirror.h"
+#include "shadow.h"
 
 #include "hws_cuda_calls.h"
 
@@ -47,6 +49,7 @@ static CUresult side_of(const CUDA_MEMCPY3D *copy, bool source, hws_place_t *sid
     switch (type) {
         case CU_MEMORYTYPE_HOST:
             side_p->base = (uint64_t) (uintptr_t) host;
+            side_p->device = hws_copy_is_device(side_p->base); /* as CUDA takes it */
             return CUDA_SUCCESS;
         case CU_MEMORYTYPE_DEVICE:
             side_p->base = device;
@@ -100,11 +103,12 @@ static CUresult check_array(const hws_place_t *side, const CUDA_MEMCPY3D *copy) 
     return CUDA_SUCCESS;
 }
 
-static CUresult check_side(const CUDA_MEMCPY3D *copy, bool source, hws_node_copy_t *kept, bool *device_p) {
+static CUresult check_side(bool source, hws_node_copy_t *kept) {
+    const CUDA_MEMCPY3D *copy = &kept->copy;
     hws_place_t side;
     uint64_t first, last;
     HWS_TRY(side_of(copy, source, &side));
-    *device_p = side.device;
+    *(source ? &kept->from_device : &kept->to_device) = side.device;
     if (side.array != NULL) {
         return check_array(&side, copy);
     }
@@ -118,16 +122,15 @@ static CUresult check_side(const CUDA_MEMCPY3D *copy, bool source, hws_node_copy
 }
 
 CUresult hws_params_copy(const CUDA_MEMCPY3D *from, CUcontext context, hws_params_t *params_p) {
-    bool to_device, from_device;
     HWS_REQUIRE(from != NULL && from->WidthInBytes != 0 && from->Height != 0 && from->Depth != 0 && from->srcLOD == 0
                 && from->dstLOD == 0);
     *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy.copy = *from};
     HWS_TRY(hws_params_context(context, &params_p->context));
     hws_node_copy_t *kept = &params_p->copy;
-    HWS_TRY(check_side(from, true, kept, &from_device));
-    HWS_TRY(check_side(from, false, kept, &to_device));
-    kept->on_host = !to_device && !from_device;
-    if (kept->on_host || ((!to_device || !from_device) && !kept->shared)) {
+    HWS_TRY(check_side(true, kept));
+    HWS_TRY(check_side(false, kept));
+    kept->on_host = !kept->to_device && !kept->from_device;
+    if (kept->on_host || ((!kept->to_device || !kept->from_device) && !kept->shared)) {
         params_p->call = hws_graph_call_copy(kept);
         if (params_p->call == NULL) {
             return CUDA_ERROR_OUT_OF_MEMORY;
@@ -137,17 +140,18 @@ CUresult hws_params_copy(const CUDA_MEMCPY3D *from, CUcontext context, hws_param
 }
 
 /* The two ends of a copy that hws_params_copy() has accepted. */
-static void sides_of(const CUDA_MEMCPY3D *copy, bool source, hws_place_t *side_p) {
+static void sides_of(const hws_node_copy_t *kept, bool source, hws_place_t *side_p) {
     uint64_t first, last;
-    if (side_of(copy, source, side_p) == CUDA_SUCCESS && side_p->array == NULL) {
-        (void) extent_of(side_p, copy, &first, &last);
+    if (side_of(&kept->copy, source, side_p) == CUDA_SUCCESS && side_p->array == NULL) {
+        (void) extent_of(side_p, &kept->copy, &first, &last);
     }
+    side_p->device = source ? kept->from_device : kept->to_device;
 }
 
 static void describe(const hws_params_t *params, bool source, HwsGraphEnd *end_p) {
     const hws_node_copy_t *kept = &params->copy;
     hws_place_t side;
-    sides_of(&kept->copy, source, &side);
+    sides_of(kept, source, &side);
     if (side.array != NULL) {
         *end_p = (HwsGraphEnd) {.place = PLACE_ARRAY,
                                 .base = (uint64_t) (uintptr_t) side.array,
@@ -182,10 +186,11 @@ static char *row_of(const hws_place_t *side, uint64_t row, uint64_t slice) {
     return (char *) (uintptr_t) side->base + offset;
 }
 
-static void copy_on_host(const CUDA_MEMCPY3D *copy) {
+static void copy_on_host(const hws_node_copy_t *kept) {
+    const CUDA_MEMCPY3D *copy = &kept->copy;
     hws_place_t dst, src;
-    sides_of(copy, false, &dst);
-    sides_of(copy, true, &src);
+    sides_of(kept, false, &dst);
+    sides_of(kept, true, &src);
     for (uint64_t z = 0; z < copy->Depth; z++) {
         for (uint64_t y = 0; y < copy->Height; y++) {
             memmove(row_of(&dst, y, z), row_of(&src, y, z), copy->WidthInBytes);
@@ -194,44 +199,42 @@ static void copy_on_host(const CUDA_MEMCPY3D *copy) {
 }
 
 /* Copies bytes [offset, offset + count) of the contiguous box between the buffer and the program's memory. */
-static void move_part(const CUDA_MEMCPY3D *copy, const hws_place_t *host, bool gather, char *buffer, uint64_t offset,
-                      uint64_t count) {
+static CUresult move_part(const CUDA_MEMCPY3D *copy, const hws_place_t *host, bool gather, char *buffer,
+                          uint64_t offset, uint64_t count) {
     while (count > 0) {
         uint64_t row = offset / copy->WidthInBytes, x = offset % copy->WidthInBytes;
         uint64_t part = copy->WidthInBytes - x < count ? copy->WidthInBytes - x : count;
         char *memory = row_of(host, row % copy->Height, row / copy->Height) + x;
-        memcpy(gather ? buffer : memory, gather ? memory : buffer, part);
+        HWS_TRY(hws_mirror_copy(buffer, (uint64_t) (uintptr_t) memory, part, !gather));
         buffer += part;
         offset += part;
         count -= part;
     }
+    return CUDA_SUCCESS;
 }
 
-static CUresult move(const CUDA_MEMCPY3D *copy, uint64_t call_id) {
-    hws_place_t dst, src;
-    sides_of(copy, false, &dst);
-    sides_of(copy, true, &src);
-    const hws_place_t *host = dst.device ? &src : &dst;
+/* Moves the bytes in pieces, in place or through a buffer. */
+static CUresult move_bytes(const hws_node_copy_t *kept, const hws_place_t *host, bool in_place, uint64_t call_id) {
+    const CUDA_MEMCPY3D *copy = &kept->copy;
     uint64_t total = copy->WidthInBytes * copy->Height * copy->Depth;
     uint64_t limit = hws_channel_welcome()->max_bulk_bytes;
-    bool contiguous = copy->Depth == 1 && (copy->Height == 1 || host->pitch == copy->WidthInBytes);
-    char *buffer = contiguous ? NULL : malloc(total < limit ? total : limit);
-    if (!contiguous && buffer == NULL) {
+    char *buffer = in_place ? NULL : malloc(total < limit ? total : limit);
+    if (!in_place && buffer == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     CUresult result = CUDA_SUCCESS;
     for (uint64_t at = 0; at < total && result == CUDA_SUCCESS; at += limit) {
         uint64_t part = total - at < limit ? total - at : limit;
-        char *bytes = contiguous ? row_of(host, 0, 0) + at : buffer;
-        if (dst.device) {
-            if (!contiguous) {
-                move_part(copy, host, true, buffer, at, part);
+        char *bytes = in_place ? row_of(host, 0, 0) + at : buffer;
+        if (kept->to_device) {
+            if (!in_place) {
+                result = move_part(copy, host, true, buffer, at, part);
             }
-            result = hws_call_hwsGraphNodeWrite(call_id, at, part, bytes);
+            result = result == CUDA_SUCCESS ? hws_call_hwsGraphNodeWrite(call_id, at, part, bytes) : result;
         } else {
             result = hws_call_hwsGraphNodeRead(call_id, at, (uint32_t) part, bytes);
-            if (result == CUDA_SUCCESS && !contiguous) {
-                move_part(copy, host, false, buffer, at, part);
+            if (result == CUDA_SUCCESS && !in_place) {
+                result = move_part(copy, host, false, buffer, at, part);
             }
         }
     }
@@ -239,12 +242,27 @@ static CUresult move(const CUDA_MEMCPY3D *copy, uint64_t call_id) {
     return result;
 }
 
+static CUresult move(const hws_node_copy_t *kept, uint64_t call_id) {
+    const CUDA_MEMCPY3D *copy = &kept->copy;
+    hws_place_t host;
+    sides_of(kept, !kept->from_device, &host);
+    const char *first = row_of(&host, 0, 0);
+    hws_plain_copy_t plain;
+    bool in_place = copy->Depth == 1 && (copy->Height == 1 || host.pitch == copy->WidthInBytes)
+        && hws_shadow_begin_copy(&plain, first, copy->WidthInBytes * copy->Height);
+    CUresult result = move_bytes(kept, &host, in_place, call_id);
+    if (in_place) {
+        hws_shadow_end_copy(&plain);
+    }
+    return result;
+}
+
 void hws_copy_run(const hws_node_copy_t *copy, uint64_t call_id) {
     if (copy->on_host) {
-        copy_on_host(&copy->copy);
+        copy_on_host(copy);
         return;
     }
-    CUresult result = move(&copy->copy, call_id);
+    CUresult result = move(copy, call_id);
     if (result != CUDA_SUCCESS) {
         hws_log(HWS_WARN, "a graph's copy has not moved its bytes: %d", result);
     }

@@ -257,6 +257,7 @@ static void release_objects(const hws_exec_t *exec, struct hws_retained *retaine
 
 HWS_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
     HWS_ENTER_LOCAL();
+    HWS_UNSAFE();
     hws_exec_t *exec = hws_exec_get(hGraphExec);
     HWS_REQUIRE(exec != NULL);
     end_instance(exec);

@@ -1,6 +1,8 @@
 /* Changes single nodes of an executable graph. */
 #include "graph_exec.h"
 
+#include "copy.h"
+
 #include "hws_cuda_calls.h"
 
 #include <stdlib.h>
@@ -23,11 +25,39 @@ static hws_node_t *node_of(const hws_exec_t *exec, CUgraphNode handle) {
     return outer->graph->handle == exec->graph && outer->index < exec->end ? node : NULL;
 }
 
+static bool same_fill(const CUDA_MEMSET_NODE_PARAMS *a, const CUDA_MEMSET_NODE_PARAMS *b) {
+    return a->width == b->width && a->height == b->height && a->elementSize == b->elementSize;
+}
+
+static CUmemorytype place_of(CUmemorytype type, CUdeviceptr address) {
+    return type != CU_MEMORYTYPE_UNIFIED ? type
+        : hws_copy_is_device(address)    ? CU_MEMORYTYPE_DEVICE
+                                         : CU_MEMORYTYPE_HOST;
+}
+
+static bool same_places(const CUDA_MEMCPY3D *a, const CUDA_MEMCPY3D *b) {
+    return place_of(a->srcMemoryType, a->srcDevice) == place_of(b->srcMemoryType, b->srcDevice)
+        && place_of(a->dstMemoryType, a->dstDevice) == place_of(b->dstMemoryType, b->dstDevice);
+}
+
+/* As CUDA: a copy keeps its kinds of memory, and a fill of rows their shape. */
+static bool can_follow(const hws_params_t *old, const hws_params_t *params) {
+    switch (params->type) {
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+            return (old->memset.height == 1 && params->memset.height == 1) || same_fill(&old->memset, &params->memset);
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            return same_places(&old->copy.copy, &params->copy.copy);
+        default:
+            return true;
+    }
+}
+
 /* Describes the new parameters of a node for the worker. Lock held. */
 static CUresult describe(const hws_exec_t *exec, CUgraphNode handle, hws_params_t *params, uint8_t **blob_p,
                          uint32_t *bytes_p, hws_node_name_t *name_p) {
     hws_node_t *node = node_of(exec, handle);
     HWS_REQUIRE(node != NULL && node->params.type == params->type && node->travelled);
+    HWS_REQUIRE(can_follow(&node->params, params));
     *name_p = (hws_node_name_t) {node->graph->handle, node->index};
     if (params->type != CU_GRAPH_NODE_TYPE_KERNEL) {
         return hws_graph_describe(params, node->index, blob_p, bytes_p);
@@ -170,12 +200,12 @@ HWS_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUg
  * Lock held.
  */
 static CUresult check_children(const hws_graph_t *from, const hws_graph_t *to) {
-    HWS_REQUIRE(from->count == to->count);
-    for (size_t i = 0; i < from->count; i++) {
-        HWS_REQUIRE(from->nodes[i]->params.type == to->nodes[i]->params.type
-                    && from->nodes[i]->in.count == to->nodes[i]->in.count);
+    bool same = from->count == to->count;
+    for (size_t i = 0; i < from->count && same; i++) {
+        same = from->nodes[i]->params.type == to->nodes[i]->params.type
+            && from->nodes[i]->in.count == to->nodes[i]->in.count;
     }
-    return CUDA_SUCCESS;
+    return same ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
 /* Copies the child's parameters for the nodes at the same places; *count_p receives their number. */

@@ -26,10 +26,10 @@ static CUresult expect(const hws_exec_t *exec) {
 
 HWS_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     HWS_ENTER_CONTEXT();
+    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_CAPTURES(hStream);
     hws_exec_t *exec = hws_exec_get(hGraphExec);
     HWS_REQUIRE(exec != NULL);
-    HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REFUSE_CAPTURE(hStream);
     if (exec->effects.held_count + exec->effects.freed_count != 0) {
         bool frees_itself = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
         HWS_TRY(hws_graph_effects_launch(&exec->effects, frees_itself));

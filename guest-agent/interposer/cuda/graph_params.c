@@ -24,12 +24,12 @@ CUresult hws_params_launch(CUfunction function, const hws_shape_t *shape, void *
     if (result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) { /* too long a buffer: driver 580 on an H200 */
         result = known->params_bytes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
+    result = result == CUDA_SUCCESS ? hws_unseen_look(known, arguments->packed) : result;
     if (result != CUDA_SUCCESS) {
         hws_arguments_free(arguments);
         free(attributes);
         return result;
     }
-    hws_unseen_look(known, arguments->packed);
     if (shape->attribute_count != 0) {
         memcpy(attributes, shape->attributes, shape->attribute_count * sizeof *attributes);
     }

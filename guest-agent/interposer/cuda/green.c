@@ -4,6 +4,7 @@
  * when it creates a green context. Natively a resource outlives its green context; here it ends with it.
  */
 #include "green.h"
+#include "capture.h"
 
 #include "context.h"
 #include "device.h"
@@ -61,11 +62,13 @@ static CUresult read_resource(const CUdevResource *resource, hws_way_t *way_p) {
                                                                         : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 }
 
-static CUresult get_resource(CUdevice device, CUcontext context, CUdevResource *resource_p, CUdevResourceType type) {
+/* CUDA checks the type before a context, and before the error of a kernel. */
+static CUresult check_type(CUdevResourceType type) {
+    return type == CU_DEV_RESOURCE_TYPE_SM ? CUDA_SUCCESS : CUDA_ERROR_INVALID_RESOURCE_TYPE;
+}
+
+static CUresult get_resource(CUdevice device, CUcontext context, CUdevResource *resource_p) {
     HWS_REQUIRE(resource_p != NULL);
-    if (type != CU_DEV_RESOURCE_TYPE_SM) {
-        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    }
     const hws_way_t way = {.mark = MARK, .device = device, .context = (uint64_t) (uintptr_t) context};
     CUdevSmResource sm;
     HWS_TRY(hws_call_hwsSmResource(hws_device_get(device)->ordinal, way.context, &sm));
@@ -74,35 +77,40 @@ static CUresult get_resource(CUdevice device, CUcontext context, CUdevResource *
 }
 
 HWS_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     if (hws_device_get(device) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    return get_resource(device, NULL, resource, type);
+    HWS_TRY(check_type(type));
+    return get_resource(device, NULL, resource);
 }
 
 HWS_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
+    HWS_TRY(check_type(type));
     const hws_context_t *kept = hws_context_get(hCtx);
     if (kept == NULL) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
-    return get_resource(kept->device, kept->green == NULL ? NULL : hCtx, resource, type);
+    HWS_ENTER();
+    return get_resource(kept->device, kept->green == NULL ? NULL : hCtx, resource);
 }
 
 HWS_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
+    HWS_TRY(check_type(type));
     const hws_green_t *kept = green_get(hCtx);
     if (kept == NULL) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
-    return get_resource(kept->device, kept->context, resource, type);
+    HWS_ENTER();
+    return get_resource(kept->device, kept->context, resource);
 }
 
 HWS_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
                                                 const CUdevResource *input, CUdevResource *remaining,
                                                 unsigned int useFlags, unsigned int minCount) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(nbGroups != NULL && input != NULL && (useFlags & ~SPLIT_FLAGS) == 0);
     HWS_REQUIRE(result == NULL || *nbGroups != 0);
     hws_way_t way;
@@ -152,7 +160,7 @@ static CUresult read_all(const CUdevResource *resources, uint32_t count, hws_gre
 
 HWS_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
                                               unsigned int nbResources) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(phDesc != NULL && resources != NULL && nbResources != 0);
     if (nbResources > MAX_GROUPS) {
         return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
@@ -206,12 +214,16 @@ static CUresult create(const hws_green_plan_t *plan, CUdevice device, CUgreenCtx
 }
 
 HWS_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
-    HWS_ENTER();
-    HWS_REQUIRE(phCtx != NULL && flags == CU_GREEN_CTX_DEFAULT_STREAM);
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(phCtx != NULL);
     if (hws_device_get(dev) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    hws_green_plan_t plan = {.desc = hws_handle_data(HWS_KIND_RESOURCE_DESC, (uint64_t) (uintptr_t) desc)};
+    HWS_REQUIRE(flags == CU_GREEN_CTX_DEFAULT_STREAM);
+    HWS_ENTER();
+    const hws_green_desc_t all = {.origin = {.mark = MARK, .device = dev}}; /* driver 580: without resources, all */
+    hws_green_plan_t plan = {
+        .desc = desc == NULL ? &all : hws_handle_data(HWS_KIND_RESOURCE_DESC, (uint64_t) (uintptr_t) desc)};
     HWS_REQUIRE(plan.desc != NULL && plan.desc->origin.device == dev);
     HWS_TRY(cuDevicePrimaryCtxRetain(&plan.primary, dev));
     CUgreenCtx green;
@@ -243,7 +255,7 @@ void hws_green_end_all(CUcontext primary) {
 }
 
 HWS_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     const hws_green_t *kept = green_get(hCtx);
     if (kept == NULL) {
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -260,6 +272,7 @@ HWS_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
     if (kept == NULL) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
+    HWS_ENTER();
     *pContext = kept->context;
     return CUDA_SUCCESS;
 }
@@ -272,6 +285,7 @@ HWS_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *gre
     if ((greenCtx != NULL && green == NULL) || kept == NULL || kept->green == NULL) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
+    HWS_ENTER();
     *greenCtxId = kept->unique;
     return CUDA_SUCCESS;
 }
@@ -279,30 +293,38 @@ HWS_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *gre
 /* Makes a green context current, or leaves the calling function. cuCtxPopCurrent_v2() restores the previous one. */
 #define PUSH(green)                                                                                                    \
     do {                                                                                                               \
-        HWS_ENTER();                                                                                                   \
+        HWS_ENTER_LOCAL();                                                                                             \
         const hws_green_t *pushed = green_get(green);                                                                  \
         if (pushed == NULL) {                                                                                          \
             return CUDA_ERROR_INVALID_CONTEXT;                                                                         \
         }                                                                                                              \
+        HWS_ENTER();                                                                                                   \
         HWS_TRY(cuCtxPushCurrent_v2(pushed->context));                                                                 \
     } while (0)
 
+static CUresult check_event(CUevent event) {
+    HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
+    return CUDA_SUCCESS;
+}
+
 HWS_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) {
     PUSH(hCtx);
-    CUresult result = cuCtxRecordEvent(hws_context_current(), hEvent);
+    CUresult result = check_event(hEvent);
+    result = result != CUDA_SUCCESS ? result : hws_call_cuCtxRecordEvent(hws_context_current(), hEvent);
     cuCtxPopCurrent_v2(NULL);
     return result;
 }
 
 HWS_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent) {
     PUSH(hCtx);
-    CUresult result = cuCtxWaitEvent(hws_context_current(), hEvent);
+    CUresult result = check_event(hEvent);
+    result = result != CUDA_SUCCESS ? result : hws_call_cuCtxWaitEvent(hws_context_current(), hEvent);
     cuCtxPopCurrent_v2(NULL);
     return result;
 }
 
 HWS_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
-    HWS_REQUIRE(flags == CU_STREAM_NON_BLOCKING);
+    HWS_REQUIRE(phStream != NULL && flags == CU_STREAM_NON_BLOCKING);
     PUSH(greenCtx);
     CUresult result = cuStreamCreateWithPriority(phStream, flags, priority);
     cuCtxPopCurrent_v2(NULL);

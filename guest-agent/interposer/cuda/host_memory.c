@@ -1,7 +1,7 @@
 /*
  * Pinned host memory. Over shared memory it lies in the region's heap, where the worker and its devices reach it. Over
- * TCP, and when the heap is full, it is ordinary memory, locked as far as the process's limit allows. An asynchronous
- * copy to it still returns at once, but devices do not see it. Nor do they see registered memory, which stays in place.
+ * TCP, and when the heap is full, it is memory of the process, until a device uses it: shadow.h. An asynchronous copy to
+ * it still returns at once. Registered memory stays in place, and devices do not see it.
  */
 #include "host_memory.h"
 #include "capture.h"
@@ -12,14 +12,21 @@
 #include "hws_interval.h"
 #include "pinned.h"
 #include "pool.h"
+#include "shadow.h"
 #include "unseen.h"
 
-#include <sys/mman.h>
+#include "shm/hws_shm.h"
 
 #define KNOWN_ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
 #define KNOWN_REGISTER_FLAGS                                                                                           \
     (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY                          \
      | CU_MEMHOSTREGISTER_READ_ONLY)
+
+#define POOL_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+
+static uint64_t address_of(const void *memory) {
+    return (uint64_t) (uintptr_t) memory;
+}
 
 static CUresult enter(hws_range_t *range) {
     HWS_TRY(hws_context_device(&range->device));
@@ -61,29 +68,45 @@ static CUresult allocate_shared(size_t bytes, const hws_heap_block_t *block, voi
     return result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
+/* Frees memory of the host that is a pool's or, with `pooled` false, a program's. */
+static CUresult free_host(void *p, bool pooled) {
+    hws_range_t range;
+    HWS_REQUIRE(hws_interval_find(HWS_SIDE_HOST, address_of(p), &range) && range.base == (uintptr_t) p
+                && range.memory == HWS_MEMORY_HOST && (range.owner != 0) == pooled);
+    HWS_ENTER_CONTEXT(); /* CUDA looks for the memory first */
+    HWS_REQUIRE(hws_interval_remove(HWS_SIDE_HOST, range.base, &range));
+    hws_pool_charge(range.owner, -(int64_t) range.bytes);
+    if (range.shared) {
+        hws_range_t mapped;
+        if (range.twin != 0) {
+            hws_interval_remove(HWS_SIDE_DEVICE, range.twin, &mapped);
+        }
+        return hws_pinned_free(p, range.bytes);
+    }
+    return hws_shadow_free(&range);
+}
+
+/* Memory outside the region. Devices use it from the start if the program requests a mapping. */
 static CUresult allocate_private(size_t bytes, unsigned flags, void **pp) {
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    void *memory;
+    HWS_TRY(hws_shadow_allocate(bytes, flags, &memory));
+    CUresult result = (flags & CU_MEMHOSTALLOC_DEVICEMAP) == 0 ? CUDA_SUCCESS : hws_shadow_expose(address_of(memory));
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_SUPPORTED) { /* else attribute 19 is 0 */
+        free_host(memory, false);
+        return result;
     }
-    /* Locks pages when they are touched, within the process's limit. Nothing here depends on it. */
-    mlock2(base, bytes, MLOCK_ONFAULT);
-    hws_range_t range = {
-        .base = (uint64_t) (uintptr_t) base, .bytes = bytes, .memory = HWS_MEMORY_HOST, .flags = flags};
-    if (enter(&range) != CUDA_SUCCESS) {
-        munmap(base, bytes);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    hws_unseen_add(range.base, bytes);
-    hws_progress_watch();
-    *pp = base;
+    *pp = memory;
     return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     HWS_ENTER_CONTEXT();
     HWS_UNSAFE();
-    HWS_REQUIRE(pp != NULL && bytesize != 0 && (Flags & ~KNOWN_ALLOC_FLAGS) == 0);
+    HWS_REQUIRE(pp != NULL && (Flags & ~KNOWN_ALLOC_FLAGS) == 0);
+    if (bytesize == 0) {
+        *pp = NULL; /* as CUDA */
+        return CUDA_SUCCESS;
+    }
     hws_heap_block_t block;
     void *memory;
     int status = hws_pinned_allocate(bytesize, &block, &memory);
@@ -103,51 +126,33 @@ HWS_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) {
     return cuMemHostAlloc(pp, bytesize, CU_MEMHOSTALLOC_PORTABLE);
 }
 
-/* No copy uses the memory any more, also after an error of its stream. */
-static void end_copies(const void *p, uint64_t bytes) {
-    hws_channel_wait_for_target(p, bytes);
-    hws_deferred_forget(p, bytes);
+/* Memory of a pool outside the region. */
+static CUresult allocate_pooled(uint64_t bytes, void **memory_p) {
+    HWS_TRY(hws_shadow_allocate(bytes, POOL_FLAGS, memory_p));
+    CUresult result = hws_shadow_expose(address_of(*memory_p));
+    if (result != CUDA_SUCCESS) {
+        free_host(*memory_p, false);
+    }
+    return result;
 }
 
 CUresult hws_host_memory_allocate(uint64_t bytes, uint64_t pool, CUdeviceptr *address_p) {
     hws_heap_block_t block;
     void *memory;
     int status = hws_pinned_allocate(bytes, &block, &memory);
-    if (status != CUDA_SUCCESS) {
-        return status == HWS_HEAP_FULL ? CUDA_ERROR_OUT_OF_MEMORY : (CUresult) status;
-    }
-    const uint64_t address = (uint64_t) (uintptr_t) memory;
-    if (block.address != address) { /* the region lies elsewhere in this process */
-        hws_pinned_free(memory, bytes);
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    HWS_TRY(allocate_shared(bytes, &block, memory, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
-    hws_interval_set_owner(HWS_SIDE_HOST, address, pool);
-    *address_p = address;
-    return CUDA_SUCCESS;
-}
-
-/* Frees memory of the host that is a pool's or, with `pooled` false, a program's. */
-static CUresult free_host(void *p, bool pooled) {
-    hws_range_t range;
-    HWS_REQUIRE(hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range) && range.base == (uintptr_t) p
-                && range.memory == HWS_MEMORY_HOST && (range.owner != 0) == pooled);
-    HWS_ENTER_CONTEXT(); /* CUDA looks for the memory first */
-    HWS_REQUIRE(hws_interval_remove(HWS_SIDE_HOST, range.base, &range));
-    hws_pool_charge(range.owner, -(int64_t) range.bytes);
-    if (range.shared) {
-        hws_range_t mapped;
-        if (range.twin != 0) {
-            hws_interval_remove(HWS_SIDE_DEVICE, range.twin, &mapped);
+    if (status == HWS_HEAP_FULL) {
+        HWS_TRY(hws_shm_current() != NULL ? CUDA_ERROR_OUT_OF_MEMORY : allocate_pooled(bytes, &memory));
+    } else {
+        HWS_TRY(status);
+        if (block.address != address_of(memory)) { /* the region lies elsewhere in this process */
+            hws_pinned_free(memory, bytes);
+            return CUDA_ERROR_NOT_SUPPORTED;
         }
-        return hws_pinned_free(p, range.bytes);
+        HWS_TRY(allocate_shared(bytes, &block, memory, POOL_FLAGS));
     }
-    hws_unseen_remove(range.base);
-    CUresult result = hws_pinned_settle();
-    /* An unfinished copy would write to memory that is no longer ours. */
-    end_copies(p, range.bytes);
-    munmap(p, range.bytes);
-    return result;
+    hws_interval_set_owner(HWS_SIDE_HOST, address_of(memory), pool);
+    *address_p = address_of(memory);
+    return CUDA_SUCCESS;
 }
 
 CUresult hws_host_memory_free(uint64_t address) {
@@ -163,7 +168,7 @@ HWS_EXPORT CUresult cuMemFreeHost(void *p) {
 /* Whether CUDA has allocated the memory; such memory cannot be registered. */
 static bool is_allocated(const void *p) {
     hws_range_t range;
-    uint64_t address = (uint64_t) (uintptr_t) p;
+    uint64_t address = address_of(p);
     return hws_interval_find(HWS_SIDE_HOST, address, &range) ? range.memory != HWS_MEMORY_REGISTERED
                                                              : hws_interval_find(HWS_SIDE_DEVICE, address, &range);
 }
@@ -175,12 +180,17 @@ HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int 
     if (Flags & CU_MEMHOSTREGISTER_IOMEMORY) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    hws_range_t range = {
-        .base = (uint64_t) (uintptr_t) p, .bytes = bytesize, .memory = HWS_MEMORY_REGISTERED, .flags = Flags};
+    hws_range_t range = {.base = address_of(p), .bytes = bytesize, .memory = HWS_MEMORY_REGISTERED, .flags = Flags};
     HWS_TRY(enter(&range));
     hws_unseen_add(range.base, bytesize);
     hws_progress_watch();
     return CUDA_SUCCESS;
+}
+
+/* No copy uses the memory any more, also after an error of its stream. */
+static void end_copies(const void *p, uint64_t bytes) {
+    hws_channel_wait_for_target(p, bytes);
+    hws_deferred_forget(p, bytes);
 }
 
 HWS_EXPORT CUresult cuMemHostUnregister(void *p) {
@@ -188,7 +198,7 @@ HWS_EXPORT CUresult cuMemHostUnregister(void *p) {
     HWS_UNSAFE();
     HWS_REQUIRE(p != NULL && !is_allocated(p));
     hws_range_t range;
-    if (!hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range) || range.base != (uintptr_t) p
+    if (!hws_interval_find(HWS_SIDE_HOST, address_of(p), &range) || range.base != (uintptr_t) p
         || range.memory != HWS_MEMORY_REGISTERED || !hws_interval_remove(HWS_SIDE_HOST, range.base, &range)) {
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     }
@@ -202,19 +212,24 @@ HWS_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, un
     static _Atomic bool logged;
     HWS_ENTER_CONTEXT();
     hws_range_t range;
-    HWS_REQUIRE(pdptr != NULL && Flags == 0 && hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range));
+    HWS_REQUIRE(pdptr != NULL && Flags == 0 && hws_interval_find(HWS_SIDE_HOST, address_of(p), &range));
     if (range.twin == 0) {
-        return hws_unsupported_use(&logged, "a device pointer of host memory outside a shared region");
+        CUresult result = range.memory == HWS_MEMORY_HOST ? hws_shadow_expose(range.base) : CUDA_ERROR_NOT_SUPPORTED;
+        if (result == CUDA_ERROR_NOT_SUPPORTED) {
+            return hws_unsupported_use(&logged, "a device pointer of this host memory");
+        }
+        HWS_TRY(result);
+        range.twin = range.base;
     }
-    *pdptr = range.twin + ((uint64_t) (uintptr_t) p - range.base);
+    *pdptr = range.twin + (address_of(p) - range.base);
     return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p) {
     HWS_ENTER_CONTEXT();
     hws_range_t range;
-    HWS_REQUIRE(pFlags != NULL && hws_interval_find(HWS_SIDE_HOST, (uint64_t) (uintptr_t) p, &range)
-                && range.memory == HWS_MEMORY_HOST);
-    *pFlags = range.flags;
+    HWS_REQUIRE(pFlags != NULL && hws_interval_find(HWS_SIDE_HOST, address_of(p), &range)
+                && range.memory != HWS_MEMORY_VIRTUAL);
+    *pFlags = range.flags | CU_MEMHOSTALLOC_DEVICEMAP; /* each device can use host memory at its address */
     return CUDA_SUCCESS;
 }

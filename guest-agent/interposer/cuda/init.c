@@ -1,5 +1,6 @@
 /* Initialisation, the version, and profilers. */
 #include "callback.h"
+#include "capture.h"
 #include "device.h"
 #include "private_tables.h"
 
@@ -21,10 +22,12 @@ HWS_EXPORT CUresult cuDriverGetVersion(int *driverVersion) {
 
 HWS_EXPORT CUresult cuProfilerStart(void) {
     HWS_ENTER_LOCAL();
+    HWS_UNSAFE();
     return CUDA_SUCCESS; /* no profiler is attached; CUDA's function then does nothing either */
 }
 
 HWS_EXPORT CUresult cuProfilerStop(void) {
     HWS_ENTER_LOCAL();
+    HWS_UNSAFE();
     return CUDA_SUCCESS;
 }

@@ -113,9 +113,8 @@ static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, 
 HWS_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
     static const CUipcMemHandle none;
     HWS_ENTER_LOCAL();
-    HWS_REQUIRE(pdptr != NULL);
+    HWS_REQUIRE(pdptr != NULL && (Flags & CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != 0); /* driver 580 ignores others */
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(Flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     HWS_REQUIRE(memcmp(handle.reserved + NAME_BYTES, none.reserved, sizeof none.reserved - NAME_BYTES) == 0);
     HWS_UNSAFE();
     CUdevice device;
@@ -159,6 +158,8 @@ static CUresult close_locked(CUdeviceptr address, bool pooled) {
 
 HWS_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
     HWS_ENTER_CONTEXT();
+    hws_range_t range;
+    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, dptr, &range) && range.memory == HWS_MEMORY_OPENED);
     HWS_UNSAFE();
     pthread_mutex_lock(&lock);
     CUresult result = close_locked(dptr, false);

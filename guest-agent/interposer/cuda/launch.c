@@ -3,6 +3,7 @@
 
 #include "capture.h"
 #include "device.h"
+#include "mirror.h"
 #include "occupancy.h"
 #include "unseen.h"
 
@@ -104,12 +105,14 @@ static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_par
     uint8_t packed[hws_launch_packed_bytes(function)];
     memset(packed, 0, sizeof packed);
     HWS_TRY(hws_launch_pack(function, kernel_params, extra, packed));
-    hws_unseen_look(function, packed);
+    HWS_TRY(hws_unseen_look(function, packed));
     /* A kernel waits for the host, or writes its memory, only through memory that both use. */
     hws_tls.passing = hws_shm_current() == NULL && !hws_channel_watches_work();
+    hws_mirror_order(shape->stream);
     CUresult result =
         hws_call_hwsLaunch(f, shape->stream, &shape->dims, shape->flags, function->params_bytes, packed,
                            shape->attribute_count * (uint32_t) sizeof(CUlaunchAttribute), shape->attributes);
+    hws_mirror_end_order();
     hws_tls.passing = false;
     return result;
 }

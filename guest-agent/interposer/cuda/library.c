@@ -1,5 +1,8 @@
 /* Libraries: the newer form of modules, independent of contexts. Each context that uses one has its own variables. */
-#include "module.h"
+#include "capture.h"
+#include "module_table.h"
+
+#include "hws_interval.h"
 
 #include <stdlib.h>
 
@@ -21,6 +24,7 @@ HWS_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileNa
 HWS_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
     HWS_ENTER_LOCAL();
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
+    HWS_UNSAFE();
     return hws_module_unload((CUmodule) library);
 }
 
@@ -68,7 +72,25 @@ HWS_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibr
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(name != NULL && *name != '\0' && (dptr != NULL || bytes != NULL));
     HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
-    return CUDA_ERROR_NOT_FOUND; /* the libraries of this driver have none */
+    const hws_module_t *kept = hws_module_get((CUmodule) library);
+    /* Known deviation: natively a library has such variables as soon as it is loaded, also without a context. */
+    if (kept == NULL || hws_tls.context == 0 || (kept->context != 0 && !kept->has_managed)) {
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    HWS_ENTER();
+    CUdeviceptr address;
+    size_t size;
+    HWS_TRY(hws_module_global((CUmodule) library, name, &address, &size));
+    if (!hws_interval_is_managed(address, size)) {
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    if (dptr != NULL) {
+        *dptr = address;
+    }
+    if (bytes != NULL) {
+        *bytes = size;
+    }
+    return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol) {

@@ -133,6 +133,10 @@ HWS_EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *optio
     return CUDA_SUCCESS;
 }
 
+static bool begins(const char *data, uint64_t available, const char *magic) {
+    return available >= strlen(magic) && memcmp(data, magic, strlen(magic)) == 0;
+}
+
 /* Checks the data as far as no linker is needed. *bytes_p receives its effective length; a NUL follows the data. */
 static CUresult check_data(CUjitInputType type, const char *data, uint64_t available, uint64_t *bytes_p) {
     switch (type) {
@@ -140,13 +144,20 @@ static CUresult check_data(CUjitInputType type, const char *data, uint64_t avail
             *bytes_p = strlen(data);
             return *bytes_p != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
         case CU_JIT_INPUT_CUBIN:
+            if (!begins(data, available, "\177ELF")) {
+                return CUDA_ERROR_INVALID_IMAGE;
+            }
+            /* falls through */
         case CU_JIT_INPUT_FATBINARY:
             return hws_image_size(data, available + 1, bytes_p) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
         case CU_JIT_INPUT_OBJECT:
-        case CU_JIT_INPUT_LIBRARY:
-        case CU_JIT_INPUT_NVVM:
             *bytes_p = available;
-            return CUDA_SUCCESS;
+            return begins(data, available, "\177ELF") ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+        case CU_JIT_INPUT_LIBRARY:
+            *bytes_p = available;
+            return begins(data, available, "!<arch>\n") ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+        case CU_JIT_INPUT_NVVM:
+            return CUDA_ERROR_JIT_COMPILER_NOT_FOUND; /* driver 580 */
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -183,7 +194,7 @@ static CUresult add(CUlinkState state, CUjitInputType type, char *data, uint64_t
 
 HWS_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
                                      unsigned int numOptions, CUjit_option *options, void **optionValues) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(data != NULL && size != 0 && size < HWS_MAX_IMAGE_BYTES);
     char *copy = malloc(size + 1);
     if (copy == NULL) {
@@ -196,8 +207,10 @@ HWS_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, voi
 
 HWS_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
                                      CUjit_option *options, void **optionValues) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(path != NULL && *path != '\0');
+    const hws_link_t *link = link_get(state);
+    HWS_REQUIRE(link == NULL || link->image == NULL); /* CUDA: nothing is added to a complete link */
     void *data;
     uint64_t bytes;
     HWS_TRY(hws_file_read(path, &data, &bytes));
@@ -274,11 +287,16 @@ static CUresult link_there(uint64_t id, hws_link_t *link) {
 }
 
 HWS_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(cubinOut != NULL);
     hws_link_t *link = link_get(state);
-    if (link == NULL || (link->image == NULL && link->inputs == 0)) {
-        return link == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+    if (link == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (link->image == NULL && link->inputs == 0) { /* CUDA links nothing to an empty image */
+        static const char nothing[] = ".version 7.0\n.target sm_75\n.address_size 64\n";
+        HWS_TRY(cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, (void *) (uintptr_t) nothing, sizeof nothing, NULL, 0, NULL,
+                                 NULL));
     }
     if (link->image == NULL) {
         static _Atomic bool logged;
@@ -303,7 +321,7 @@ HWS_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *s
 }
 
 HWS_EXPORT CUresult cuLinkDestroy(CUlinkState state) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     hws_link_t *link = link_get(state);
     if (link == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;

@@ -8,7 +8,13 @@
 /* Whether a device can have such memory: it has an arena, whose addresses are free in this process. */
 bool hws_managed_is_possible(CUdevice device);
 
-/* Frees a block of an arena that no map has and no work uses any more: managed memory, or of cuMemAlloc. */
+/*
+ * Allocates managed memory of a device, 0 bytes excepted. `flags` is CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST, `owner`
+ * the pool that counts the bytes, or 0.
+ */
+CUresult hws_managed_allocate(CUdevice device, uint64_t bytes, unsigned flags, uint64_t owner, CUdeviceptr *address_p);
+
+/* Frees a block of an arena that no map has and no work uses any more: of cuMemAlloc, managed memory or a shadow. */
 void hws_managed_free_block(const hws_range_t *range);
 
 /* Enters and removes the advice for an allocation, none at its start. Returns false when memory is short. */
@@ -17,9 +23,6 @@ void hws_advice_remove(uint64_t base);
 
 /* Notes a prefetch. Returns false unless the bytes, at least 1, lie in one managed allocation. */
 bool hws_advice_note_prefetch(CUdeviceptr address, size_t bytes, CUmemLocation location);
-
-/* Whether the bytes, at least 1, lie in one managed allocation. */
-bool hws_advice_covers(CUdeviceptr address, size_t bytes);
 
 /* Refuses a location that does not exist. */
 CUresult hws_advice_check_location(CUmemLocation location);

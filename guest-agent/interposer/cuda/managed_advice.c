@@ -1,13 +1,13 @@
 /* Advice for managed memory. It is stored, so that a program can query it. */
+#include "capture.h"
 #include "context.h"
 #include "device.h"
 #include "managed.h"
+#include "trap.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PAGE_BYTES 4096u
 
 /* The advice for pages; a location of type INVALID is none. */
 typedef struct hws_advice {
@@ -73,8 +73,8 @@ void hws_advice_remove(uint64_t base) {
 static hws_advised_t *find(CUdeviceptr address, size_t bytes, size_t *first_p, size_t *end_p) {
     for (hws_advised_t *at = all; at != NULL && bytes != 0; at = at->next) {
         if (address >= at->base && address - at->base < at->bytes && bytes <= at->bytes - (address - at->base)) {
-            *first_p = (address - at->base) / PAGE_BYTES;
-            *end_p = (address - at->base + bytes - 1) / PAGE_BYTES + 1;
+            *first_p = (address - at->base) / HWS_TRAP_PAGE_BYTES;
+            *end_p = (address - at->base + bytes - 1) / HWS_TRAP_PAGE_BYTES + 1;
             return at;
         }
     }
@@ -131,10 +131,11 @@ static void merge(hws_advised_t *advised) {
     advised->count = kept;
 }
 
-typedef void hws_change_t(hws_advice_t *advice, CUmemLocation location);
+/* Changes the advice of a part; `kind` is a CUmem_advise. */
+typedef void hws_change_t(hws_advice_t *advice, int kind, CUmemLocation location);
 
 /* Changes the advice of pages. */
-static CUresult change(CUdeviceptr address, size_t bytes, hws_change_t *apply, CUmemLocation location) {
+static CUresult change(CUdeviceptr address, size_t bytes, hws_change_t *apply, int kind, CUmemLocation location) {
     size_t first, end;
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
@@ -143,9 +144,9 @@ static CUresult change(CUdeviceptr address, size_t bytes, hws_change_t *apply, C
         result = CUDA_ERROR_OUT_OF_MEMORY;
     } else if (advised != NULL) {
         size_t from = split(advised, first);
-        size_t to = end * PAGE_BYTES >= advised->bytes ? advised->count : split(advised, end);
+        size_t to = end * HWS_TRAP_PAGE_BYTES >= advised->bytes ? advised->count : split(advised, end);
         for (size_t i = from; i < to; i++) {
-            apply(&advised->parts[i].advice, location);
+            apply(&advised->parts[i].advice, kind, location);
         }
         merge(advised);
         result = CUDA_SUCCESS;
@@ -154,25 +155,18 @@ static CUresult change(CUdeviceptr address, size_t bytes, hws_change_t *apply, C
     return result;
 }
 
-bool hws_advice_covers(CUdeviceptr address, size_t bytes) {
-    size_t first, end;
-    pthread_mutex_lock(&lock);
-    bool found = find(address, bytes, &first, &end) != NULL;
-    pthread_mutex_unlock(&lock);
-    return found;
-}
-
 static CUmemLocation plain(CUmemLocation location) {
     bool has_id = location.type == CU_MEM_LOCATION_TYPE_DEVICE || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
     return (CUmemLocation) {.type = location.type, .id = has_id ? location.id : 0};
 }
 
-static void set_prefetched(hws_advice_t *advice, CUmemLocation location) {
+static void set_prefetched(hws_advice_t *advice, int unused, CUmemLocation location) {
+    (void) unused;
     advice->prefetched = plain(location);
 }
 
 bool hws_advice_note_prefetch(CUdeviceptr address, size_t bytes, CUmemLocation location) {
-    return change(address, bytes, set_prefetched, location) == CUDA_SUCCESS;
+    return change(address, bytes, set_prefetched, 0, location) == CUDA_SUCCESS;
 }
 
 CUresult hws_advice_check_location(CUmemLocation location) {
@@ -193,25 +187,6 @@ CUmemLocation hws_advice_location(CUdevice device) {
                                    : (CUmemLocation) {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
 }
 
-static void set_read_mostly(hws_advice_t *advice, CUmemLocation location) {
-    (void) location;
-    advice->read_mostly = true;
-}
-
-static void unset_read_mostly(hws_advice_t *advice, CUmemLocation location) {
-    (void) location;
-    advice->read_mostly = false;
-}
-
-static void set_preferred(hws_advice_t *advice, CUmemLocation location) {
-    advice->preferred = plain(location);
-}
-
-static void unset_preferred(hws_advice_t *advice, CUmemLocation location) {
-    (void) location;
-    advice->preferred = (CUmemLocation) {.type = CU_MEM_LOCATION_TYPE_INVALID};
-}
-
 static void put_access(hws_advice_t *advice, CUmemLocation location, bool is_set) {
     if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
         advice->accessed_by_host = is_set;
@@ -221,31 +196,34 @@ static void put_access(hws_advice_t *advice, CUmemLocation location, bool is_set
     advice->accessed_by = is_set ? advice->accessed_by | bit : advice->accessed_by & ~bit;
 }
 
-static void set_accessed_by(hws_advice_t *advice, CUmemLocation location) {
-    put_access(advice, location, true);
-}
-
-static void unset_accessed_by(hws_advice_t *advice, CUmemLocation location) {
-    put_access(advice, location, false);
+static void set_advice(hws_advice_t *advice, int kind, CUmemLocation location) {
+    switch (kind) {
+        case CU_MEM_ADVISE_SET_READ_MOSTLY:
+        case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+            advice->read_mostly = kind == CU_MEM_ADVISE_SET_READ_MOSTLY;
+            break;
+        case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+            advice->preferred = plain(location);
+            break;
+        case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+            advice->preferred = (CUmemLocation) {.type = CU_MEM_LOCATION_TYPE_INVALID};
+            break;
+        default:
+            put_access(advice, location, kind == CU_MEM_ADVISE_SET_ACCESSED_BY);
+            break;
+    }
 }
 
 HWS_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) {
-    static hws_change_t *const changes[] = {
-        [CU_MEM_ADVISE_SET_READ_MOSTLY] = set_read_mostly,
-        [CU_MEM_ADVISE_UNSET_READ_MOSTLY] = unset_read_mostly,
-        [CU_MEM_ADVISE_SET_PREFERRED_LOCATION] = set_preferred,
-        [CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION] = unset_preferred,
-        [CU_MEM_ADVISE_SET_ACCESSED_BY] = set_accessed_by,
-        [CU_MEM_ADVISE_UNSET_ACCESSED_BY] = unset_accessed_by,
-    };
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
-    HWS_REQUIRE(hws_advice_covers(devPtr, count));
+    HWS_REQUIRE(hws_interval_is_managed(devPtr, count));
+    HWS_UNSAFE();
     if (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY
         || advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY) {
         HWS_TRY(hws_advice_check_location(location));
     }
-    return change(devPtr, count, changes[advice], location);
+    return change(devPtr, count, set_advice, advice, location);
 }
 
 HWS_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {

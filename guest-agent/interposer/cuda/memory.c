@@ -39,8 +39,8 @@ static CUresult enter(CUdeviceptr address, uint64_t bytes, hws_memory_t memory, 
 static bool is_allocation(const hws_range_t *range, CUdeviceptr address) {
     return range->memory == HWS_MEMORY_GRAPH
         || (range->base == address
-            && (range->memory == HWS_MEMORY_DEVICE || range->memory == HWS_MEMORY_MANAGED
-                || range->memory == HWS_MEMORY_POOL));
+            && (range->memory == HWS_MEMORY_DEVICE || range->memory == HWS_MEMORY_POOL
+                || (range->memory == HWS_MEMORY_MANAGED && range->arena)));
 }
 
 /* Frees a block of cuMemAlloc that no map has. */
@@ -186,6 +186,7 @@ HWS_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, C
 
 /* Makes the allocation a node. Known deviation: its memory does not come from the pool that the call names. */
 static CUresult allocate_captured(CUdeviceptr *dptr, size_t bytes, CUstream stream) {
+    HWS_REQUIRE(dptr != NULL && bytes != 0);
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
                             .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
@@ -211,10 +212,17 @@ static CUresult allocate_in_arena(CUdeviceptr *dptr, size_t bytes, CUdevice devi
     return CUDA_SUCCESS;
 }
 
+static CUresult allocate_managed(CUdeviceptr *dptr, size_t bytes, uint64_t pool) {
+    CUdevice device;
+    HWS_TRY(hws_context_device(&device));
+    return hws_managed_allocate(device, bytes, CU_MEM_ATTACH_GLOBAL, pool, dptr);
+}
+
 /* Allocates from a pool that lives in the guest. hws_pool_begin() has counted the bytes. */
 static CUresult allocate_local(CUdeviceptr *dptr, size_t bytes, CUdevice device, CUmemoryPool pool) {
     const uint64_t owner = (uint64_t) (uintptr_t) pool;
     CUresult result = device == CU_DEVICE_CPU ? hws_host_memory_allocate(bytes, owner, dptr)
+        : device == HWS_POOL_DEVICE_MANAGED   ? allocate_managed(dptr, bytes, owner)
                                               : allocate_in_arena(dptr, bytes, device, owner);
     if (result != CUDA_SUCCESS) {
         hws_pool_charge(owner, -(int64_t) bytes);
@@ -224,10 +232,14 @@ static CUresult allocate_local(CUdeviceptr *dptr, size_t bytes, CUdevice device,
 
 HWS_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(dptr != NULL && bytesize != 0);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_CAPTURE(hStream, allocate_captured(dptr, bytesize, hStream));
+    HWS_REQUIRE(dptr != NULL);
     HWS_UNSAFE();
+    if (bytesize == 0) {
+        *dptr = 0; /* as CUDA, unlike cuMemAlloc */
+        return CUDA_SUCCESS;
+    }
     CUdevice device;
     CUmemoryPool pool;
     CUdeviceptr address;
@@ -253,14 +265,18 @@ HWS_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream
 
 HWS_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(dptr != NULL && bytesize != 0);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_CAPTURE(hStream, allocate_captured(dptr, bytesize, hStream));
+    HWS_REQUIRE(dptr != NULL && pool != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_MEMORY_POOL, pool);
+    HWS_UNSAFE();
+    if (bytesize == 0) {
+        *dptr = 0;
+        return CUDA_SUCCESS;
+    }
     if (bytesize > INT64_MAX) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    HWS_CAPTURE(hStream, allocate_captured(dptr, bytesize, hStream));
-    HWS_UNSAFE();
     CUdevice device;
     HWS_TRY(hws_pool_begin(pool, bytesize, &device));
     if (device != HWS_POOL_DEVICE_NONE) {
@@ -292,13 +308,16 @@ HWS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
         return free_elsewhere(&range);
     }
     HWS_REQUIRE(is_allocation(&range, dptr));
+    if (range.memory == HWS_MEMORY_MANAGED && range.owner == 0) {
+        return CUDA_ERROR_NOT_SUPPORTED; /* as CUDA: only memory of pools is freed in stream order */
+    }
     if (range.memory == HWS_MEMORY_GRAPH) {
         HWS_TRY(hws_graph_memory_freed(dptr));
         return hws_call_cuMemFreeAsync(dptr, hStream);
     }
     /*
-     * CUDA accepts memory of cuMemAlloc as well, and may wait. Known deviation: memory of a pool for other processes
-     * waits, too, so a program must not free it in a stream that waits for a later action of the same thread.
+     * CUDA accepts memory of cuMemAlloc as well, and may wait. Known deviation: the call waits for memory of a pool for
+     * other processes, too. A program must not free such memory in a stream that waits for the same thread.
      */
     if (range.arena) {
         return free_block(dptr, range.context);

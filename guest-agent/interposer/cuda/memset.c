@@ -13,6 +13,10 @@ static CUresult check(CUdeviceptr address, size_t pitch, size_t count, size_t ro
                       CUstream stream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
+    CUresult asked = HWS_CAPTURING() ? hws_capture_ask(stream) : CUDA_SUCCESS;
+    if (asked != CUDA_SUCCESS && asked != HWS_CAPTURED) {
+        return asked;
+    }
     size_t width, before;
     HWS_REQUIRE(!__builtin_mul_overflow(count, element_bytes, &width));
     if (rows == 0 || width == 0) {

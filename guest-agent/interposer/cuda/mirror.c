@@ -2,12 +2,15 @@
 
 #include "context.h"
 #include "copy.h"
+#include "mirror_ahead.h"
+#include "mirror_spans.h"
 #include "pinned.h"
 #include "trap.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_thread.h"
 #include "shm/hws_shm.h"
+#include "shm/hws_wait.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,34 +20,31 @@
 #include <time.h>
 
 #define PAGE HWS_TRAP_PAGE_BYTES
-#define FIRST_PAGES 4u        /* of a pass; each further fault of it doubles them */
-#define MAX_PAGES 256u        /* at once: 1 MiB */
-#define MAX_AHEAD_PAGES 4096u /* that the program has not touched yet */
-#define MAX_SHORT_PAGES 16u   /* while work runs */
-#define SHORT_WINDOWS 4u      /* an instruction may need two pages, and a thread more */
+#define FAULT_PAGES 64u        /* that one fault waits for */
+#define MAX_UPDATE_PAGES 2048u /* that one fault makes writable */
+#define MAX_SHORT_PAGES 16u    /* while work runs */
+#define SHORT_WINDOWS 4u       /* an instruction may need two pages, and a thread more */
 #define SHORT_MS 1
 #define MAX_READS 8
+#define ORDERED_STREAMS 8u
 #define WORD_BYTES 8u
 
-typedef enum { AWAY, CLEAN, DIRTY } hws_page_state_t;
-
-/*
- * A pass of the program through a range: where its next fault is expected, and the pages that the last one got. `ahead`
- * more are provided while the program works.
- */
-typedef struct hws_pass {
-    size_t next, pages, ahead;
-} hws_pass_t;
+/* COMING: a thread brings the page ahead. Work does not begin meanwhile. */
+typedef enum { AWAY, COMING, CLEAN, DIRTY } hws_page_state_t;
 
 typedef struct hws_mirror {
     uint64_t base;
     size_t pages;
     uint32_t context;
+    bool has_variables; /* only their bytes travel, each in its own context */
+    hws_spans_t spans;
     bool is_free;      /* not armed yet: the host may have written anywhere */
     bool is_lost;      /* the host's memory alone is left */
     size_t first, end; /* pages outside [first, end) are away */
-    hws_pass_t reads, writes;
-    uint8_t states[]; /* hws_page_state_t */
+    size_t pieces;     /* that are coming */
+    hws_habit_t habit;
+    hws_pass_t passes[HWS_PASSES], updates[HWS_PASSES]; /* over pages that are away, and over clean ones */
+    uint8_t states[];                                   /* hws_page_state_t */
 } hws_mirror_t;
 
 /* Pages that the host has while work runs. */
@@ -60,7 +60,9 @@ typedef struct hws_page_lane {
     struct hws_page_lane *next;
     uint32_t context;
     CUstream stream;
-    bool is_used; /* something was sent since the last wait */
+    CUevent event;   /* NULL: none yet */
+    bool is_used;    /* something was sent since the last wait */
+    bool is_ordered; /* streams of the program wait for it */
 } hws_page_lane_t;
 
 static const hws_trap_t *trap; /* NULL: none works */
@@ -72,11 +74,10 @@ static size_t mirror_count, mirror_capacity;
 static hws_page_lane_t *lanes;
 static hws_window_t windows[SHORT_WINDOWS];
 static size_t oldest_window;
-static hws_pass_t *ahead; /* gets pages before it needs them; NULL: none */
-static hws_mirror_t *ahead_of;
-static uint8_t *staging;        /* MAX_PAGES */
-static uint64_t staging_offset; /* in the region, where devices write it; 0: it lies elsewhere */
-static uint8_t *second;         /* MAX_SHORT_PAGES */
+static hws_staging_t staging;                             /* FAULT_PAGES */
+static uint8_t *second;                                   /* MAX_SHORT_PAGES */
+static size_t pieces;                                     /* that are coming */
+static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER; /* a piece has come */
 
 /*
  * Work of the program: records begun and records sent. They are equal while no thread is sending. `settled` is a value
@@ -87,6 +88,15 @@ static uint8_t *second;         /* MAX_SHORT_PAGES */
  */
 static _Atomic uint64_t issued, sent, settled, acquired;
 static _Atomic bool present; /* the host may have pages */
+
+/*
+ * Bytes that were sent may not have arrived yet, but some streams of the program wait for them: work in others must not
+ * begin. The value is `issued` before the work that was to come next, plus 1; 0: all have arrived.
+ */
+static _Atomic uint64_t unsettled;
+static CUstream ordered[ORDERED_STREAMS];
+static size_t ordered_count;
+static _Thread_local bool is_in_order; /* the thread's next work is in one of these streams */
 
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -120,11 +130,11 @@ static uint64_t address_of(const hws_mirror_t *mirror, size_t page) {
 
 /* Transfers ---------------------------------------------------------------------------------------------------- */
 
-/* The lane of a mirror's context, which becomes current. */
-static CUresult lane_of(const hws_mirror_t *mirror, hws_page_lane_t **lane_p) {
-    hws_tls.context = mirror->context;
+/* The lane of a context, which becomes current. */
+static CUresult lane_of(uint32_t context, hws_page_lane_t **lane_p) {
+    hws_tls.context = context;
     for (*lane_p = lanes; *lane_p != NULL; *lane_p = (*lane_p)->next) {
-        if ((*lane_p)->context == mirror->context) {
+        if ((*lane_p)->context == context) {
             return CUDA_SUCCESS;
         }
     }
@@ -140,26 +150,62 @@ static CUresult lane_of(const hws_mirror_t *mirror, hws_page_lane_t **lane_p) {
         free(lane);
         return result;
     }
-    *lane = (hws_page_lane_t) {.next = lanes, .context = mirror->context, .stream = (CUstream) (uintptr_t) handle};
+    *lane = (hws_page_lane_t) {.next = lanes, .context = context, .stream = (CUstream) (uintptr_t) handle};
     *lane_p = lanes = lane;
     return CUDA_SUCCESS;
 }
 
-static CUresult fetch(const hws_mirror_t *mirror, size_t page, size_t pages, void *to) {
-    hws_page_lane_t *lane;
-    HWS_TRY(lane_of(mirror, &lane));
-    if (to != staging || staging_offset == 0) {
-        return hws_copy_fetch(to, address_of(mirror, page), pages * PAGE, lane->stream);
+/* Fetches pages to memory of the library, in a stream of the current context. */
+static CUresult fetch_by(CUstream stream, uint64_t address, uint64_t bytes, const hws_staging_t *to) {
+    if (to->region_offset == 0) {
+        return hws_copy_fetch(to->bytes, address, bytes, stream);
     }
-    HWS_TRY(hws_call_hwsCopyDtoHShared(address_of(mirror, page), staging_offset, pages * PAGE, lane->stream, 0));
-    return hws_call_cuStreamSynchronize(lane->stream);
+    HWS_TRY(hws_call_hwsCopyDtoHShared(address, to->region_offset, bytes, stream, 0));
+    return hws_call_cuStreamSynchronize(stream);
 }
 
-static CUresult send_bytes(const hws_mirror_t *mirror, uint64_t address, const void *from, uint64_t bytes) {
-    hws_page_lane_t *lane;
-    HWS_TRY(lane_of(mirror, &lane));
+/* The bytes of a mirror that travel, from one range: as hws_spans_next(). */
+static bool next_span(const hws_mirror_t *mirror, size_t *at, uint64_t address, uint64_t bytes, hws_span_t *part_p) {
+    if (mirror->has_variables) {
+        return hws_spans_next(&mirror->spans, at, address, bytes, part_p);
+    }
+    *part_p = (hws_span_t) {.address = address, .bytes = bytes, .context = mirror->context};
+    return (*at)++ == 0;
+}
+
+static CUresult fetch(const hws_mirror_t *mirror, size_t page, size_t pages, const hws_staging_t *to) {
+    hws_span_t part;
+    uint64_t address = address_of(mirror, page);
+    if (mirror->has_variables) {
+        memset(to->bytes, 0, pages * PAGE);
+    }
+    for (size_t at = 0; next_span(mirror, &at, address, pages * PAGE, &part);) {
+        hws_page_lane_t *lane;
+        HWS_TRY(lane_of(part.context, &lane));
+        uint64_t offset = part.address - address;
+        const hws_staging_t place = {
+            .bytes = (uint8_t *) to->bytes + offset,
+            .region_offset = to->region_offset == 0 ? 0 : to->region_offset + offset,
+        };
+        HWS_TRY(fetch_by(lane->stream, part.address, part.bytes, &place));
+    }
+    return CUDA_SUCCESS;
+}
+
+static void note_sent(hws_page_lane_t *lane) {
     lane->is_used = true;
-    return hws_copy_send(address, from, bytes, lane->stream);
+    lane->is_ordered = false;
+}
+
+static CUresult send_bytes(const hws_mirror_t *mirror, uint64_t address, const uint8_t *from, uint64_t bytes) {
+    hws_span_t part;
+    for (size_t at = 0; next_span(mirror, &at, address, bytes, &part);) {
+        hws_page_lane_t *lane;
+        HWS_TRY(lane_of(part.context, &lane));
+        note_sent(lane);
+        HWS_TRY(hws_copy_send(part.address, from + (part.address - address), part.bytes, lane->stream));
+    }
+    return CUDA_SUCCESS;
 }
 
 /* Pages of the host --------------------------------------------------------------------------------------------- */
@@ -192,7 +238,7 @@ static void forget(hws_mirror_t *mirror) {
     for (size_t i = 0; i < SHORT_WINDOWS; i++) {
         windows[i].mirror = windows[i].mirror == mirror ? NULL : windows[i].mirror;
     }
-    ahead = ahead_of == mirror ? NULL : ahead;
+    hws_ahead_stop(mirror);
     memset(mirror->states, AWAY, mirror->pages);
     mirror->first = mirror->end = 0;
 }
@@ -206,13 +252,21 @@ static void lose(hws_mirror_t *mirror, CUresult cause) {
     if (!logged && hws_channel_status() != HWS_STATUS_DEINITIALIZED) {
         logged = true;
         hws_log(HWS_ERROR,
-                "managed memory is lost after an error of its context, and the host sees zeros: address=0x%llx "
-                "bytes=%llu error=%d",
+                "memory of the host and the GPU is lost after an error of its context, and the host sees zeros: "
+                "address=0x%llx bytes=%llu error=%d",
                 (unsigned long long) mirror->base, (unsigned long long) mirror->pages * PAGE, cause);
     }
     forget(mirror);
     mirror->is_lost = true;
     trap->release(mirror->base, mirror->pages * PAGE);
+}
+
+static bool travels_in(const hws_mirror_t *mirror, uint32_t context) {
+    bool does = !mirror->has_variables && mirror->context == context;
+    for (size_t i = 0; i < mirror->spans.count; i++) {
+        does |= mirror->spans.items[i].context == context;
+    }
+    return does;
 }
 
 /* Waits until everything that was sent has arrived. */
@@ -225,11 +279,12 @@ static void wait_for_sent(void) {
         hws_tls.context = lane->context;
         CUresult result = hws_call_cuStreamSynchronize(lane->stream);
         for (size_t i = 0; i < mirror_count && result != CUDA_SUCCESS; i++) {
-            if (mirrors[i]->context == lane->context && !mirrors[i]->is_lost) {
+            if (travels_in(mirrors[i], lane->context) && !mirrors[i]->is_lost) {
                 lose(mirrors[i], result);
             }
         }
     }
+    atomic_store(&unsettled, 0); /* only now: others look at it without the lock */
 }
 
 /* The first byte from `at` on that differs, or is equal; the end when there is none. */
@@ -351,8 +406,55 @@ static CUresult send_written(hws_mirror_t *mirror) {
     return CUDA_SUCCESS;
 }
 
-/* Gives the device what the host has written, before work that may use it. The host has no pages afterwards. */
-static void give_back(void) {
+/* Lets a stream of the current context wait for what was sent. Returns false when it cannot. */
+static bool order(hws_page_lane_t *lane, CUstream stream) {
+    if (lane->event == NULL) {
+        uint64_t handle = hws_handle_new(HWS_KIND_EVENT);
+        if (handle == 0
+            || hws_call_cuEventCreate((CUevent) (uintptr_t) handle, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+            return false;
+        }
+        lane->event = (CUevent) (uintptr_t) handle;
+    }
+    if (!lane->is_ordered) {
+        if (hws_call_cuEventRecordWithFlags(lane->event, lane->stream, 0) != CUDA_SUCCESS) {
+            return false;
+        }
+        lane->is_ordered = true;
+        ordered_count = 0;
+        atomic_store(&unsettled, atomic_load(&issued) + 1);
+    }
+    for (size_t i = 0; i < ordered_count; i++) {
+        if (ordered[i] == stream) {
+            return true;
+        }
+    }
+    if (ordered_count == ORDERED_STREAMS || hws_call_cuStreamWaitEvent(stream, lane->event, 0) != CUDA_SUCCESS) {
+        return false;
+    }
+    ordered[ordered_count++] = stream;
+    return true;
+}
+
+/*
+ * Lets the work that comes next see what was sent. Without a stream, the bytes have arrived when this returns.
+ */
+static void settle_sent(const CUstream *stream) {
+    hws_page_lane_t *lane = lanes;
+    if (stream == NULL || (lane != NULL && lane->is_used && !order(lane, *stream))) {
+        wait_for_sent();
+    }
+}
+
+/*
+ * Gives the device what the host has written, before work that may use it; the work of one stream, unless that is NULL.
+ * The host has no pages afterwards.
+ */
+static void give_back(const CUstream *stream) {
+    hws_ahead_stop(NULL);
+    while (pieces != 0) {
+        pthread_cond_wait(&arrived, &lock);
+    }
     trap->renew();
     end_windows();
     for (size_t i = 0; i < mirror_count; i++) {
@@ -362,7 +464,7 @@ static void give_back(void) {
             lose(mirrors[i], result);
         }
     }
-    wait_for_sent();
+    settle_sent(stream);
     for (size_t i = 0; i < mirror_count; i++) {
         hws_mirror_t *mirror = mirrors[i];
         if (mirror->end > mirror->first) {
@@ -393,11 +495,42 @@ static void begin_work(void) {
         return;
     }
     atomic_fetch_add(&issued, 1);
-    if (atomic_load(&present)) {
+    if (atomic_load(&present) || (!is_in_order && atomic_load(&unsettled) != 0)) {
         uint32_t context = enter();
-        give_back();
+        if (atomic_load(&present)) {
+            give_back(NULL);
+        } else if (!is_in_order && atomic_load(&unsettled) != 0) {
+            wait_for_sent();
+        }
         leave(context);
     }
+}
+
+void hws_mirror_order(CUstream stream) {
+    if ((!atomic_load(&present) && atomic_load(&unsettled) == 0) || hws_tls.moves_pages || hws_tls.in_callback
+        || stream == CU_STREAM_PER_THREAD || hws_context_has_several()) {
+        return;
+    }
+    uint32_t owner = (uint32_t) (uintptr_t) hws_context_owner(), context = enter();
+    if (lanes == NULL || lanes->next != NULL || lanes->context != owner) {
+        leave(context);
+        return;
+    }
+    if (atomic_load(&unsettled) == 0 && lanes->is_ordered) {
+        lanes->is_used = false;
+    }
+    hws_tls.context = owner;
+    if (atomic_load(&present)) {
+        give_back(&stream);
+    } else {
+        settle_sent(&stream);
+    }
+    leave(context);
+    is_in_order = true;
+}
+
+void hws_mirror_end_order(void) {
+    is_in_order = false;
 }
 
 static void end_work(void) {
@@ -416,9 +549,21 @@ uint64_t hws_mirror_mark(void) {
     return sent_before == mark ? mark : 0;
 }
 
+void hws_mirror_called(void) {
+    if (hws_channel_watches_work() && atomic_load(&present)) {
+        uint32_t context = enter();
+        give_back(NULL);
+        leave(context);
+    }
+}
+
 static void settle_up_to(uint64_t mark) {
     uint64_t before = atomic_load(&settled);
     while (before < mark && !atomic_compare_exchange_weak(&settled, &before, mark)) {
+    }
+    uint64_t bytes = atomic_load(&unsettled);
+    if (bytes != 0 && bytes <= mark) { /* work that came after these bytes has ended */
+        atomic_compare_exchange_strong(&unsettled, &bytes, 0);
     }
 }
 
@@ -473,13 +618,6 @@ static bool is_idle(void) {
     return true;
 }
 
-/* The pages to provide at a fault, at most `limit`: more and more while faults follow each other. */
-static size_t pass_to(hws_pass_t *pass, size_t page, size_t limit) {
-    size_t wanted = page != pass->next || pass->pages == 0 ? FIRST_PAGES : 2 * pass->pages;
-    pass->pages = wanted < MAX_AHEAD_PAGES ? wanted : MAX_AHEAD_PAGES;
-    return pass->pages < limit ? pass->pages : limit;
-}
-
 /* Allows writes to pages of which the host has clean copies. */
 static CUresult allow_writes(hws_mirror_t *mirror, size_t page, size_t pages) {
     if (!trap->unprotect(address_of(mirror, page), pages * PAGE)) {
@@ -497,42 +635,97 @@ static CUresult provide(hws_mirror_t *mirror, size_t page, size_t pages, const v
     return CUDA_SUCCESS;
 }
 
-/* Provides pages that are away, for a pass. */
-static CUresult provide_for(hws_mirror_t *mirror, hws_pass_t *pass, size_t page, size_t limit) {
-    size_t pages = run_of(mirror, page, limit, AWAY);
+/* Takes pages that a pass will need next, unless work may run. */
+static bool take_ahead(hws_pass_t *pass, hws_piece_t *piece_p) {
+    hws_mirror_t *mirror = pass->range;
+    hws_page_lane_t *lane;
+    atomic_store(&present, true);
+    if (!is_idle() || lane_of(mirror->context, &lane) != CUDA_SUCCESS) {
+        return false;
+    }
+    bool is_write;
+    size_t limit, count = 0;
+    while (count == 0 && (limit = hws_pass_ahead(pass, HWS_PIECE_PAGES, &is_write)) != 0) {
+        count = run_of(mirror, pass->next, limit, AWAY);
+        pass->next += count == 0;
+    }
+    if (count == 0) {
+        return false;
+    }
+    *piece_p = (hws_piece_t) {
+        .range = mirror,
+        .page = pass->next,
+        .pages = count,
+        .is_write = is_write,
+        .stream = (uint64_t) (uintptr_t) lane->stream,
+        .context = mirror->context,
+    };
+    pass->next += count;
+    set_states(mirror, piece_p->page, count, COMING);
+    mirror->pieces++;
+    pieces++;
+    return true;
+}
+
+static bool bring(const hws_piece_t *piece, const hws_staging_t *to) {
+    uint64_t address = address_of(piece->range, piece->page), bytes = piece->pages * PAGE;
+    hws_tls.context = piece->context;
+    bool came = fetch_by((CUstream) (uintptr_t) piece->stream, address, bytes, to) == CUDA_SUCCESS
+        && trap->fill(address, to->bytes, bytes, piece->is_write);
+    trap->wake(address, bytes);
+    return came;
+}
+
+/* Pages that could not come are fetched again at the fault that needs them, which reports the error. */
+static void arrive(const hws_piece_t *piece, bool came) {
+    hws_mirror_t *mirror = piece->range;
+    mirror->pieces--;
+    pieces--;
+    if (mirror->is_lost) {
+        trap->release(address_of(mirror, piece->page), piece->pages * PAGE);
+    } else if (came) {
+        set_states(mirror, piece->page, piece->pages, piece->is_write ? DIRTY : CLEAN);
+    } else {
+        hws_ahead_stop(mirror);
+        drop(mirror, piece->page, piece->pages);
+    }
+    pthread_cond_broadcast(&arrived);
+}
+
+static bool allocate_staging(hws_staging_t *staging_p);
+
+static const hws_ahead_owner_t ahead = {&lock, allocate_staging, take_ahead, bring, arrive};
+
+/* Makes pages writable that a pass of updates will need next. */
+static CUresult serve_update(hws_mirror_t *mirror, size_t page) {
+    hws_pass_t *pass = hws_pass_find(mirror->updates, page);
+    hws_pass_step(pass, page);
+    size_t pages = run_of(mirror, page, pass->pages < MAX_UPDATE_PAGES ? pass->pages : MAX_UPDATE_PAGES, CLEAN);
     pass->next = page + pages;
-    HWS_TRY(fetch(mirror, page, pages, staging));
-    return provide(mirror, page, pages, staging, pass == &mirror->writes);
+    if (hws_pass_note_write(mirror->passes, page, page + pages)) {
+        hws_habit_note_write(&mirror->habit);
+    }
+    return allow_writes(mirror, page, pages);
 }
 
 static CUresult serve_idle(hws_mirror_t *mirror, size_t page, bool is_write) {
     if (mirror->states[page] == CLEAN) {
-        size_t pages = run_of(mirror, page, pass_to(&mirror->writes, page, MAX_PAGES), CLEAN);
-        mirror->writes.next = page + pages;
-        return allow_writes(mirror, page, pages);
+        return serve_update(mirror, page);
     }
-    hws_pass_t *pass = is_write ? &mirror->writes : &mirror->reads;
-    size_t limit = pass_to(pass, page, MAX_PAGES);
-    HWS_TRY(provide_for(mirror, pass, page, limit));
-    pass->ahead = pass->pages - limit;
-    ahead = pass->ahead == 0 ? NULL : pass;
-    ahead_of = mirror;
-    return CUDA_SUCCESS;
-}
-
-/* Provides pages that the pass will need next, while the program uses the ones before. */
-static CUresult read_ahead(void) {
-    hws_pass_t *pass = ahead;
-    hws_mirror_t *mirror = ahead_of;
-    ahead = NULL;
-    atomic_store(&present, true);
-    if (!is_idle() || pass->next >= mirror->pages || mirror->states[pass->next] != AWAY) {
-        return CUDA_SUCCESS;
+    hws_pass_t *pass = hws_pass_find(mirror->passes, page), before = *pass;
+    bool is_lone = !hws_pass_step(pass, page);
+    is_write = is_write || (is_lone && hws_habit_expects_write(&mirror->habit, &before));
+    size_t pages = run_of(mirror, page, pass->pages < FAULT_PAGES ? pass->pages : FAULT_PAGES, AWAY);
+    hws_pass_advance(pass, page, pages, mirror->pages);
+    if (is_write) {
+        hws_pass_note_write(mirror->passes, page, page + 1);
     }
-    size_t limit = pass->ahead < MAX_PAGES ? pass->ahead : MAX_PAGES;
-    HWS_TRY(provide_for(mirror, pass, pass->next, limit));
-    pass->ahead -= limit;
-    ahead = pass->ahead == 0 ? NULL : pass;
+    HWS_TRY(fetch(mirror, page, pages, &staging));
+    HWS_TRY(provide(mirror, page, pages, staging.bytes, is_write));
+    if (pass->next < pass->until && !mirror->has_variables) { /* their bytes have several contexts */
+        pass->range = mirror;
+        hws_ahead_queue(&ahead, pass);
+    }
     return CUDA_SUCCESS;
 }
 
@@ -547,13 +740,14 @@ static hws_window_t *window_at(const hws_mirror_t *mirror, size_t page) {
 
 /* Reads until two reads agree: a kernel may be writing. */
 static CUresult fetch_stable(const hws_mirror_t *mirror, size_t page, size_t pages) {
-    HWS_TRY(fetch(mirror, page, pages, staging));
+    const hws_staging_t again = {.bytes = second};
+    HWS_TRY(fetch(mirror, page, pages, &staging));
     for (int i = 1; i < MAX_READS; i++) {
-        HWS_TRY(fetch(mirror, page, pages, second));
-        if (memcmp(staging, second, pages * PAGE) == 0) {
+        HWS_TRY(fetch(mirror, page, pages, &again));
+        if (memcmp(staging.bytes, second, pages * PAGE) == 0) {
             break;
         }
-        memcpy(staging, second, pages * PAGE);
+        memcpy(staging.bytes, second, pages * PAGE);
     }
     return CUDA_SUCCESS;
 }
@@ -596,15 +790,16 @@ static CUresult serve_busy(hws_mirror_t *mirror, size_t page, bool is_write) {
     window = &windows[oldest_window];
     oldest_window = (oldest_window + 1) % SHORT_WINDOWS;
     drop_window(window);
-    hws_pass_t *pass = is_write ? &mirror->writes : &mirror->reads;
-    size_t pages = run_of(mirror, page, page == pass->next ? pass_to(pass, page, MAX_SHORT_PAGES) : 1, AWAY);
-    pass->next = page + pages;
+    hws_pass_t *pass = hws_pass_find(mirror->passes, page);
+    size_t wanted = !hws_pass_step(pass, page) ? 1 : pass->pages < MAX_SHORT_PAGES ? pass->pages : MAX_SHORT_PAGES;
+    size_t pages = run_of(mirror, page, wanted, AWAY);
+    pass->next = pass->until = page + pages;
     HWS_TRY(fetch_stable(mirror, page, pages));
     *window = (hws_window_t) {.mirror = mirror, .first = page, .pages = pages, .twin = window->twin};
     if (is_write) {
-        begin_writes(window, staging);
+        begin_writes(window, staging.bytes);
     }
-    return provide(mirror, page, pages, staging, is_write);
+    return provide(mirror, page, pages, staging.bytes, is_write);
 }
 
 static bool have_windows(void) {
@@ -627,17 +822,26 @@ static CUresult serve_page(hws_mirror_t *mirror, size_t page, bool is_write) {
 
 /* Provides a page. Returns false when the memory is none of ours, or no more. */
 static bool serve(const hws_trap_fault_t *fault) {
-    hws_mirror_t *mirror = find(fault->address);
-    if (mirror == NULL) {
-        return false;
+    hws_mirror_t *mirror;
+    size_t page;
+    for (;;) {
+        mirror = find(fault->address);
+        if (mirror == NULL) {
+            return false;
+        }
+        page = (fault->address - mirror->base) / PAGE;
+        if (mirror->states[page] != COMING) {
+            break;
+        }
+        pthread_cond_wait(&arrived, &lock);
     }
-    size_t page = (fault->address - mirror->base) / PAGE;
-    if (mirror->is_lost || mirror->states[page] == DIRTY || (mirror->states[page] == CLEAN && !fault->is_write)) {
+    if (mirror->is_lost || mirror->is_free || mirror->states[page] == DIRTY
+        || (mirror->states[page] == CLEAN && !fault->is_write)) {
         return true; /* another thread's fault has brought it */
     }
     CUresult result = serve_page(mirror, page, fault->is_write);
     if (result == CUDA_ERROR_OPERATING_SYSTEM) {
-        give_back(); /* protection divides a mapping, and a process can have 65,530: now there are few again */
+        give_back(NULL); /* protection divides a mapping, and a process can have 65,530: now there are few again */
         result = mirror->is_lost ? CUDA_SUCCESS : serve_page(mirror, page, fault->is_write);
     }
     if (result != CUDA_SUCCESS && !mirror->is_lost) {
@@ -646,36 +850,83 @@ static bool serve(const hws_trap_fault_t *fault) {
     return true;
 }
 
+/* Spins before it sleeps: a program that uses a few pages between kernels soon comes again. */
+static bool next_fault(int timeout_ms, hws_trap_fault_t *fault_p) {
+    static hws_spin_t spin;
+    if (spin.limit_ns == 0) {
+        hws_spin_init(&spin);
+    }
+    hws_spin_begin(&spin);
+    do {
+        if (trap->next(0, fault_p)) {
+            hws_spin_end(&spin, false);
+            return true;
+        }
+    } while (hws_spin_once(&spin));
+    hws_spin_end(&spin, true);
+    return trap->next(timeout_ms, fault_p);
+}
+
 static void *service_main(void *unused) {
     (void) unused;
     hws_tls.is_background = true;
     uint64_t windows_since_ns = 0;
-    bool had_windows = false, is_ahead = false;
+    bool had_windows = false;
     for (;;) {
         hws_trap_fault_t fault;
-        bool came = trap->next(is_ahead ? 0 : had_windows ? SHORT_MS : -1, &fault);
+        bool came = next_fault(had_windows ? SHORT_MS : -1, &fault);
         uint32_t context = enter();
         if (had_windows && now_ns() - windows_since_ns >= SHORT_MS * 1000000u) {
             end_windows();
         }
-        if (came) {
-            trap->resume(&fault, serve(&fault));
-        } else if (ahead != NULL) {
-            hws_mirror_t *mirror = ahead_of;
-            CUresult result = read_ahead();
-            if (result != CUDA_SUCCESS) {
-                lose(mirror, result);
-            }
-        }
-        is_ahead = ahead != NULL;
+        bool is_ours = came && serve(&fault);
         bool have = have_windows();
         if (have && !had_windows) {
             windows_since_ns = now_ns();
         }
         had_windows = have;
         leave(context);
+        if (came) {
+            trap->resume(&fault, is_ours); /* without the lock, which the thread may need at once */
+        }
     }
     return NULL;
+}
+
+/* Lock held, and the host has no pages. */
+static CUresult copy_at_device(const hws_mirror_t *mirror, uint8_t *buffer, uint64_t address, uint64_t bytes,
+                               bool to_memory) {
+    hws_span_t part;
+    for (size_t at = 0; next_span(mirror, &at, address, bytes, &part);) {
+        hws_page_lane_t *lane;
+        uint8_t *place = buffer + (part.address - address);
+        HWS_TRY(lane_of(part.context, &lane));
+        if (!to_memory) {
+            HWS_TRY(hws_copy_fetch(place, part.address, part.bytes, lane->stream));
+        } else {
+            HWS_TRY(hws_copy_send(part.address, place, part.bytes, lane->stream));
+            HWS_TRY(hws_call_cuStreamSynchronize(lane->stream));
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_mirror_copy(void *buffer, uint64_t address, uint64_t bytes, bool to_memory) {
+    void *memory = (void *) (uintptr_t) address;
+    uint32_t context = enter();
+    hws_mirror_t *mirror = find(address);
+    CUresult result = CUDA_SUCCESS;
+    if (mirror != NULL && !mirror->is_free && !mirror->is_lost) {
+        give_back(NULL);
+        mirror = find(address); /* another thread may have removed it meanwhile */
+    }
+    if (mirror != NULL && !mirror->is_free && !mirror->is_lost) {
+        result = copy_at_device(mirror, buffer, address, bytes, to_memory);
+    } else {
+        memcpy(to_memory ? memory : buffer, to_memory ? buffer : memory, bytes);
+    }
+    leave(context);
+    return result;
 }
 
 /* Ranges -------------------------------------------------------------------------------------------------------- */
@@ -686,15 +937,16 @@ static void *allocate_pages(size_t pages) {
 }
 
 /* Lets devices write the staging memory, if it fits the region. */
-static uint8_t *allocate_staging(void) {
+static bool allocate_staging(hws_staging_t *staging_p) {
     hws_heap_block_t block;
-    void *memory;
     const hws_shm_view_t *view = hws_shm_current();
-    if (view == NULL || hws_pinned_allocate(MAX_PAGES * PAGE, &block, &memory) != CUDA_SUCCESS) {
-        return allocate_pages(MAX_PAGES);
+    *staging_p = (hws_staging_t) {0};
+    if (view != NULL && hws_pinned_allocate(HWS_PIECE_PAGES * PAGE, &block, &staging_p->bytes) == CUDA_SUCCESS) {
+        staging_p->region_offset = hws_shm_offset(view, staging_p->bytes);
+    } else {
+        staging_p->bytes = allocate_pages(HWS_PIECE_PAGES);
     }
-    staging_offset = hws_shm_offset(view, memory);
-    return memory;
+    return staging_p->bytes != NULL;
 }
 
 static void open_once(void) {
@@ -702,8 +954,7 @@ static void open_once(void) {
     const hws_trap_t *found = hws_trap_userfault.open() ? &hws_trap_userfault
         : hws_trap_signal.open()                        ? &hws_trap_signal
                                                         : NULL;
-    bool complete =
-        found != NULL && (staging = allocate_staging()) != NULL && (second = allocate_pages(MAX_SHORT_PAGES)) != NULL;
+    bool complete = found != NULL && allocate_staging(&staging) && (second = allocate_pages(MAX_SHORT_PAGES)) != NULL;
     for (size_t i = 0; i < SHORT_WINDOWS && complete; i++) {
         complete = (windows[i].twin = allocate_pages(MAX_SHORT_PAGES)) != NULL;
     }
@@ -732,13 +983,9 @@ static bool make_room(void) {
     return true;
 }
 
-/* Lock held. The device's bytes become zeros in the lane, before any page of the host arrives there. */
-static CUresult insert(hws_mirror_t *mirror) {
-    hws_page_lane_t *lane;
-    HWS_TRY(lane_of(mirror, &lane));
-    HWS_TRY(hws_call_cuMemsetD8Async(mirror->base, 0, mirror->pages * PAGE, lane->stream));
-    lane->is_used = true;
-    if (!make_room() || !trap->add(mirror->base, mirror->pages * PAGE)) {
+/* Lock held. */
+static CUresult insert(hws_mirror_t *mirror, bool (*add)(uint64_t, uint64_t)) {
+    if (!make_room() || !add(mirror->base, mirror->pages * PAGE)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     size_t at = above(mirror->base);
@@ -749,23 +996,44 @@ static CUresult insert(hws_mirror_t *mirror) {
     return CUDA_SUCCESS;
 }
 
-CUresult hws_mirror_add(CUdeviceptr address, uint64_t bytes) {
-    size_t pages = bytes / PAGE;
+static hws_mirror_t *new_mirror(uint64_t base, size_t pages) {
     hws_mirror_t *mirror = calloc(1, sizeof *mirror + pages);
-    if (mirror == NULL) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (mirror != NULL) {
+        mirror->base = base;
+        mirror->pages = pages;
+        mirror->context = (uint32_t) (uintptr_t) hws_context_owner();
+        mirror->is_free = true;
     }
-    mirror->base = address;
-    mirror->pages = pages;
-    mirror->context = (uint32_t) (uintptr_t) hws_context_owner();
-    mirror->is_free = true;
-    uint32_t context = enter();
+    return mirror;
+}
+
+/* Lock held. */
+static void watch_work(void) {
     if (!hws_channel_watches_work()) {
         atomic_fetch_add(&issued, 1); /* earlier work was not counted and may run */
         atomic_fetch_add(&sent, 1);
         hws_channel_watch_work(&work_hooks);
     }
-    CUresult result = insert(mirror);
+}
+
+/* The device's bytes become zeros in the lane, before any page of the host arrives there. */
+static CUresult clear(const hws_mirror_t *mirror) {
+    hws_page_lane_t *lane;
+    HWS_TRY(lane_of(mirror->context, &lane));
+    HWS_TRY(hws_call_cuMemsetD8Async(mirror->base, 0, mirror->pages * PAGE, lane->stream));
+    note_sent(lane);
+    return CUDA_SUCCESS;
+}
+
+static CUresult begin_mirror(CUdeviceptr address, uint64_t bytes, bool (*add)(uint64_t, uint64_t)) {
+    hws_mirror_t *mirror = new_mirror(address, bytes / PAGE);
+    if (mirror == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    uint32_t context = enter();
+    watch_work();
+    CUresult result = clear(mirror);
+    result = result != CUDA_SUCCESS ? result : insert(mirror, add);
     leave(context);
     if (result != CUDA_SUCCESS) {
         free(mirror);
@@ -773,25 +1041,147 @@ CUresult hws_mirror_add(CUdeviceptr address, uint64_t bytes) {
     return result;
 }
 
+CUresult hws_mirror_add(CUdeviceptr address, uint64_t bytes) {
+    return begin_mirror(address, bytes, trap->add);
+}
+
+CUresult hws_mirror_adopt(CUdeviceptr address, uint64_t bytes) {
+    return begin_mirror(address, bytes, trap->adopt);
+}
+
+/* Takes the memory away from the host. Only the reservation of its addresses stays. */
+static void take_away(const hws_mirror_t *mirror) {
+    if (mmap((void *) (uintptr_t) mirror->base, mirror->pages * PAGE, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)
+        == MAP_FAILED) {
+        hws_log(HWS_ERROR, "freed memory stays mapped: %s", strerror(errno));
+    }
+    trap->remove(mirror->base, mirror->pages * PAGE);
+}
+
+/* Lock held. */
+static void end(hws_mirror_t *mirror) {
+    if (atomic_load(&unsettled) != 0) {
+        wait_for_sent();
+    }
+    forget(mirror);
+    size_t at = above(mirror->base) - 1;
+    mirror_count--;
+    memmove(mirrors + at, mirrors + at + 1, (mirror_count - at) * sizeof *mirrors);
+    take_away(mirror);
+    hws_spans_free(&mirror->spans);
+    free(mirror);
+}
+
 void hws_mirror_remove(CUdeviceptr address) {
     uint32_t context = enter();
     hws_mirror_t *mirror = find(address);
+    while (mirror != NULL && mirror->base == address && mirror->pieces != 0) {
+        hws_ahead_stop(mirror);
+        pthread_cond_wait(&arrived, &lock);
+        mirror = find(address);
+    }
     if (mirror != NULL && mirror->base == address) {
-        forget(mirror);
-        size_t at = above(address) - 1;
-        mirror_count--;
-        memmove(mirrors + at, mirrors + at + 1, (mirror_count - at) * sizeof *mirrors);
-        trap->remove(mirror->base, mirror->pages * PAGE);
-        free(mirror);
+        end(mirror);
     }
     leave(context);
 }
 
-bool hws_mirror_overlaps(const void *bytes, uint64_t length) {
-    uint64_t address = (uint64_t) (uintptr_t) bytes;
-    pthread_mutex_lock(&lock);
-    size_t next = above(address);
-    bool overlaps = find(address) != NULL || (next < mirror_count && mirrors[next]->base - address < length);
-    pthread_mutex_unlock(&lock);
-    return overlaps;
+/* Variables ----------------------------------------------------------------------------------------------------- */
+
+/* Of a process; the worker chooses the addresses. */
+#define MIN_ADDRESS (1ull << 20)
+#define MAX_ADDRESS (1ull << 47)
+
+static uint64_t first_page(uint64_t address) {
+    return address / PAGE * PAGE;
+}
+
+static uint64_t end_page(uint64_t address, uint64_t bytes) {
+    return first_page(address + bytes + PAGE - 1);
+}
+
+/* Adds a mirror of pages that the process does not use. All of them are away. */
+static CUresult add_pages(uint64_t from, uint64_t to) {
+    void *wanted = (void *) (uintptr_t) from;
+    if (mmap(wanted, to - from, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
+        != wanted) {
+        return errno == EEXIST ? CUDA_ERROR_ALREADY_MAPPED : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    hws_mirror_t *mirror = new_mirror(from, (to - from) / PAGE);
+    CUresult result = mirror == NULL ? CUDA_ERROR_OUT_OF_MEMORY : insert(mirror, trap->add);
+    if (result != CUDA_SUCCESS) {
+        free(mirror);
+        munmap(wanted, to - from);
+        return result;
+    }
+    mirror->has_variables = true;
+    HWS_TRY(arm(mirror));
+    drop(mirror, 0, mirror->pages);
+    return CUDA_SUCCESS;
+}
+
+/* Adds the bytes of a variable that lie in the mirror of its first page, or in a new one. Returns their end. */
+static CUresult add_part(hws_span_t variable, uint64_t *end_p) {
+    hws_mirror_t *mirror = find(variable.address);
+    if (mirror == NULL) {
+        size_t next = above(variable.address);
+        uint64_t end = end_page(variable.address, variable.bytes);
+        end = next < mirror_count && mirrors[next]->base < end ? mirrors[next]->base : end;
+        HWS_TRY(add_pages(first_page(variable.address), end));
+        mirror = find(variable.address);
+    }
+    if (!mirror->has_variables || mirror->is_lost) {
+        return CUDA_ERROR_ALREADY_MAPPED;
+    }
+    uint64_t end = mirror->base + mirror->pages * PAGE, bytes = end - variable.address;
+    variable.bytes = variable.bytes < bytes ? variable.bytes : bytes;
+    *end_p = variable.address + variable.bytes;
+    return hws_spans_add(&mirror->spans, variable) ? CUDA_SUCCESS : CUDA_ERROR_ALREADY_MAPPED;
+}
+
+static CUresult add_variable(hws_span_t variable) {
+    for (uint64_t at = variable.address, end = at + variable.bytes; at < end;) {
+        HWS_TRY(add_part((hws_span_t) {.address = at, .bytes = end - at, .context = variable.context}, &at));
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Removes the spans in a range, and the mirrors that have none any more. */
+static void remove_variable(uint64_t address, uint64_t bytes) {
+    for (size_t i = above(end_page(address, bytes) - 1); i > 0;) {
+        hws_mirror_t *mirror = mirrors[--i];
+        if (mirror->base + mirror->pages * PAGE <= address) {
+            return;
+        }
+        hws_spans_remove(&mirror->spans, address, bytes);
+        if (mirror->has_variables && mirror->spans.count == 0) {
+            void *base = (void *) (uintptr_t) mirror->base;
+            size_t length = mirror->pages * PAGE;
+            end(mirror);
+            munmap(base, length);
+        }
+    }
+}
+
+CUresult hws_mirror_add_variable(CUdeviceptr address, uint64_t bytes) {
+    if (bytes == 0 || address < MIN_ADDRESS || address >= MAX_ADDRESS || bytes > MAX_ADDRESS - PAGE - address) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const hws_span_t variable = {address, bytes, (uint32_t) (uintptr_t) hws_context_owner()};
+    uint32_t context = enter();
+    watch_work();
+    give_back(NULL); /* the host has no page that the variable shares with others */
+    CUresult result = add_variable(variable);
+    if (result != CUDA_SUCCESS) {
+        remove_variable(address, bytes);
+    }
+    leave(context);
+    return result;
+}
+
+void hws_mirror_remove_variable(CUdeviceptr address, uint64_t bytes) {
+    uint32_t context = enter();
+    remove_variable(address, bytes);
+    leave(context);
 }

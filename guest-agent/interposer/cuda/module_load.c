@@ -17,6 +17,8 @@
 #define INLINE_IMAGE_BYTES 65536u /* module.yaml, hwsImageLoad: larger images are staged */
 #define LOG_CAPACITY 8192u
 #define OPTION_LIBRARY 1u /* module.yaml, hwsImageLoad */
+#define OPTION_TRIES 8    /* the same: the first bit of the number */
+#define MAX_TRIES 8u
 
 pthread_mutex_t hws_module_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -62,23 +64,24 @@ void hws_jit_log(const hws_jit_options_t *jit, const char *log, bool failed) {
     put_log(failed ? log : "", jit->error_log, jit->error_capacity, jit->error_size_p);
 }
 
-/* Sends an image and receives the worker's result with a log. */
-static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_options_t *jit, bool library,
-                           CUmodule *module_p) {
+/* Sends an image and receives the worker's result with a log. `tries`: earlier loads of this image. */
+static CUresult load_once(const void *image, uint64_t bytes, const hws_jit_options_t *jit, hws_module_t *kept,
+                          unsigned tries, CUmodule *module_p) {
     uint64_t blob_id = 0;
     bool fits = bytes <= INLINE_IMAGE_BYTES;
     if (!fits) {
         HWS_TRY(hws_stage(image, bytes, &blob_id));
     }
     char log[LOG_CAPACITY] = "";
-    uint32_t verdict = 0, log_bytes = 0;
+    uint32_t verdict = 0, has_managed = 0, log_bytes = 0;
+    uint32_t options = (kept->library ? OPTION_LIBRARY : 0) | tries << OPTION_TRIES;
     uint64_t handle = hws_handle_new(HWS_KIND_MODULE);
     if (handle == 0) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    CUresult result =
-        hws_call_hwsImageLoad((CUmodule) (uintptr_t) handle, blob_id, library ? OPTION_LIBRARY : 0, sizeof log - 1,
-                              fits ? (uint32_t) bytes : 0, fits ? image : NULL, &verdict, log, &log_bytes);
+    CUresult result = hws_call_hwsImageLoad((CUmodule) (uintptr_t) handle, blob_id, options, sizeof log - 1,
+                                            fits ? (uint32_t) bytes : 0, fits ? image : NULL, &verdict, &has_managed,
+                                            log, &log_bytes);
     if (result != CUDA_SUCCESS) {
         hws_handle_drop(HWS_KIND_MODULE, handle);
         return result;
@@ -99,7 +102,45 @@ static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_opti
         return (CUresult) verdict;
     }
     *module_p = (CUmodule) (uintptr_t) handle;
+    kept->has_managed = has_managed != 0;
     return CUDA_SUCCESS;
+}
+
+static void unload(CUmodule wire) {
+    hws_handle_drop(HWS_KIND_MODULE, (uint64_t) (uintptr_t) wire);
+    hws_call_hwsImageUnload(wire);
+}
+
+/*
+ * Loads an image, and lets the host see its managed variables. While this process uses their addresses, it loads the
+ * image again. The earlier loads stay until then, so that the driver chooses other addresses.
+ */
+static CUresult load_image(const void *image, uint64_t bytes, const hws_jit_options_t *jit, hws_module_t *kept,
+                           CUmodule *module_p) {
+    CUmodule loads[MAX_TRIES];
+    unsigned tries = 0;
+    CUresult result;
+    do {
+        result = load_once(image, bytes, jit, kept, tries, &loads[tries]);
+        if (result != CUDA_SUCCESS) {
+            break;
+        }
+        result = kept->has_managed ? hws_managed_variables_add(kept, loads[tries]) : CUDA_SUCCESS;
+        tries++;
+    } while (result == CUDA_ERROR_ALREADY_MAPPED && tries < MAX_TRIES);
+    if (result == CUDA_SUCCESS) {
+        *module_p = loads[--tries];
+    } else if (result == CUDA_ERROR_ALREADY_MAPPED) {
+        hws_log(HWS_ERROR,
+                "device code was not loaded: this process uses the addresses of its __managed__ variables "
+                "for something else: loads=%u",
+                tries);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    while (tries > 0) {
+        unload(loads[--tries]);
+    }
+    return result;
 }
 
 CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_options_t *jit, bool library,
@@ -112,12 +153,18 @@ CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_option
     }
     *kept =
         (hws_module_t) {.library = library, .context = (uint64_t) (uintptr_t) hws_context_owner(), .device = device};
-    CUresult result = load_image(image, bytes, jit, library, module_p);
+    CUresult result = load_image(image, bytes, jit, kept, module_p);
     if (result != CUDA_SUCCESS) {
+        free(kept->managed);
         free(kept);
         return result;
     }
+    pthread_mutex_lock(&hws_module_lock);
     hws_handle_attach(HWS_KIND_MODULE, (uint64_t) (uintptr_t) *module_p, kept);
+    if (kept->has_managed) {
+        hws_managed_variables_enlist(kept);
+    }
+    pthread_mutex_unlock(&hws_module_lock);
     return CUDA_SUCCESS;
 }
 
@@ -155,7 +202,7 @@ CUresult hws_module_make_ready(CUmodule module) {
     if (kept == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (kept->context != 0) {
+    if (kept->context != 0 && (!kept->has_managed || kept->managed_context != 0 || !kept->library)) {
         return CUDA_SUCCESS;
     }
     CUmodule loaded = NULL;
@@ -164,14 +211,19 @@ CUresult hws_module_make_ready(CUmodule module) {
     CUresult result = hws_tls.context == 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS && kept->context == 0) {
         result = hws_context_device(&device);
-        result = result != CUDA_SUCCESS ? result : load_image(kept->image, kept->image_bytes, NULL, true, &loaded);
+        result = result != CUDA_SUCCESS ? result : load_image(kept->image, kept->image_bytes, NULL, kept, &loaded);
         if (result == CUDA_SUCCESS) {
             kept->serves = (uint64_t) (uintptr_t) loaded;
             kept->device = device;
             kept->context = (uint64_t) (uintptr_t) hws_context_owner();
             free(kept->image);
             kept->image = NULL;
+            if (kept->has_managed) {
+                hws_managed_variables_enlist(kept);
+            }
         }
+    } else if (result == CUDA_SUCCESS && kept->has_managed && kept->managed_context == 0) {
+        result = hws_managed_variables_add(kept, hws_module_wire(module, kept));
     }
     pthread_mutex_unlock(&hws_module_lock);
     return result;

@@ -20,11 +20,6 @@ static uint64_t hash_name(const char *name) {
     return hash;
 }
 
-/* The worker's handle of the module. */
-static CUmodule wire_module(CUmodule module, const hws_module_t *kept) {
-    return kept->serves != 0 ? (CUmodule) (uintptr_t) kept->serves : module;
-}
-
 static hws_function_t *find_function(const hws_module_t *kept, uint64_t hash, const char *name) {
     hws_function_t *each = kept->functions;
     while (each != NULL && (each->name_hash != hash || strcmp(each->name, name) != 0)) {
@@ -87,7 +82,7 @@ CUresult hws_module_function(CUmodule module, const char *name, CUfunction *func
     uint64_t handle = hws_handle_new(HWS_KIND_FUNCTION);
     CUfunction function = (CUfunction) (uintptr_t) handle;
     CUresult result = handle == 0 ? CUDA_ERROR_OUT_OF_MEMORY
-                                  : hws_call_hwsFunctionGet(wire_module(module, kept), name, function, &count,
+                                  : hws_call_hwsFunctionGet(hws_module_wire(module, kept), name, function, &count,
                                                             attributes, params, &params_bytes, refusal, &refusal_bytes);
     if (result == CUDA_SUCCESS && (count > MAX_PARAMS || params_bytes != count * sizeof *params)) {
         hws_channel_fail(HWS_LOST_STATUS,
@@ -132,7 +127,7 @@ CUresult hws_module_global(CUmodule module, const char *name, CUdeviceptr *dptr_
         uint64_t bytes = 0;
         global = malloc(sizeof *global + name_bytes);
         result = global == NULL ? CUDA_ERROR_OUT_OF_MEMORY
-                                : hws_call_hwsGlobalGet(wire_module(module, kept), name, &global->address, &bytes);
+                                : hws_call_hwsGlobalGet(hws_module_wire(module, kept), name, &global->address, &bytes);
         if (result == CUDA_SUCCESS) {
             global->bytes = bytes;
             global->context = context;
@@ -170,6 +165,9 @@ CUresult hws_module_unload(CUmodule module) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     hws_interval_remove_all((uint64_t) (uintptr_t) module, 0);
+    if (kept->has_managed) {
+        hws_managed_variables_remove(kept);
+    }
     for (hws_function_t *each = kept->functions; each != NULL; each = each->next) {
         hws_handle_drop(HWS_KIND_FUNCTION, each->handle);
     }
@@ -181,7 +179,7 @@ CUresult hws_module_unload(CUmodule module) {
     kept->globals = NULL;
     free(kept->image);
     kept->image = NULL;
-    CUmodule wire = wire_module(module, kept);
+    CUmodule wire = hws_module_wire(module, kept);
     bool known = kept->context != 0;
     hws_handle_drop(HWS_KIND_MODULE, (uint64_t) (uintptr_t) wire);
     hws_handle_drop(HWS_KIND_MODULE, (uint64_t) (uintptr_t) module);
@@ -191,7 +189,7 @@ CUresult hws_module_unload(CUmodule module) {
 
 CUresult hws_module_functions(CUmodule module, CUfunction *functions_p, unsigned wanted, unsigned *count_p) {
     HWS_TRY(hws_module_make_ready(module));
-    CUmodule wire = wire_module(module, hws_module_get(module));
+    CUmodule wire = hws_module_wire(module, hws_module_get(module));
     char *names = malloc(NAMES_CAPACITY); /* too large for the stack of a small thread */
     if (names == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;

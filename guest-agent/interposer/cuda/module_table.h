@@ -24,13 +24,39 @@ typedef struct hws_module {
     uint64_t serves; /* for a library that was loaded late: the handle that the worker knows, else 0 */
     void *image;     /* of a library that waits for a context */
     uint64_t image_bytes;
+    bool has_managed;                /* managed variables: the worker says so */
+    struct hws_module *next_managed; /* of those that have some */
+    uint64_t managed_context;        /* in which the host sees them; 0: it does not */
+    HwsManagedVariable *managed;
+    size_t managed_count;
 } hws_module_t;
 
 /* Guards the lists of every module and the late load of a library. */
 extern pthread_mutex_t hws_module_lock;
 
+/*
+ * Lets the host see the managed variables of a module that the worker has loaded, in the current context. Returns
+ * CUDA_ERROR_ALREADY_MAPPED, with no effect, when the process has something else at their addresses. Lock held, if other
+ * threads know the module.
+ */
+CUresult hws_managed_variables_add(hws_module_t *kept, CUmodule wire);
+
+/* Enters a module with such variables, for the functions below. Lock held. */
+void hws_managed_variables_enlist(hws_module_t *kept);
+
+/* Takes them away from the host, before the worker unloads the module. Lock held. */
+void hws_managed_variables_remove(hws_module_t *kept);
+
+/* Takes those away that the host sees in a context that ends. A library's come back when another context uses it. */
+void hws_managed_variables_leave(uint64_t context);
+
 static inline hws_module_t *hws_module_get(CUmodule module) {
     return hws_handle_data(HWS_KIND_MODULE, (uint64_t) (uintptr_t) module);
+}
+
+/* The worker's handle of the module. */
+static inline CUmodule hws_module_wire(CUmodule module, const hws_module_t *kept) {
+    return kept->serves != 0 ? (CUmodule) (uintptr_t) kept->serves : module;
 }
 
 #endif

@@ -1,8 +1,13 @@
-/* Access of one GPU to another's memory. The worker answers, because it depends on their connection. */
+/*
+ * Access of one GPU to another's memory, and to the host's. The worker answers for two GPUs, because it depends on their
+ * connection.
+ */
 #include "device.h"
 
 #include "hws_cuda_calls.h"
 #include "hws_driver.h"
+
+#include <string.h>
 
 HWS_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
     HWS_ENTER_LOCAL();
@@ -29,4 +34,41 @@ HWS_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute at
     }
     HWS_ENTER();
     return hws_call_hwsPeerAttribute(source->ordinal, target->ordinal, (int) attrib, value);
+}
+
+/* CUDA checks the operations before the devices. */
+static CUresult check_operations(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count) {
+    HWS_REQUIRE(capabilities != NULL && operations != NULL && count != 0);
+    for (unsigned i = 0; i < count; i++) {
+        HWS_REQUIRE((int) operations[i] >= 0 && operations[i] <= CU_ATOMIC_OPERATION_FLOAT_MAX);
+    }
+    return CUDA_SUCCESS;
+}
+
+HWS_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+                                                      unsigned int count, CUdevice dev) {
+    HWS_ENTER_LOCAL();
+    HWS_TRY(check_operations(capabilities, operations, count));
+    if (hws_device_get(dev) == NULL) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    memset(capabilities, 0, count * sizeof *capabilities); /* as attributes 86 and 147 say: the host is elsewhere */
+    return CUDA_SUCCESS;
+}
+
+/* Known deviation: the operations of GPUs whose connection has atomics are unknown. */
+HWS_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+                                                     unsigned int count, CUdevice srcDevice, CUdevice dstDevice) {
+    static _Atomic bool logged;
+    HWS_ENTER_LOCAL();
+    HWS_TRY(check_operations(capabilities, operations, count));
+    int all = 0, some = 0;
+    HWS_TRY(cuDeviceGetP2PAttribute(&all, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, srcDevice, dstDevice));
+    HWS_TRY(cuDeviceGetP2PAttribute(&some, CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED, srcDevice,
+                                    dstDevice));
+    if (all != 0 || some != 0) {
+        return hws_unsupported_use(&logged, "a query for the atomics of a connection between GPUs");
+    }
+    memset(capabilities, 0, count * sizeof *capabilities);
+    return CUDA_SUCCESS;
 }

@@ -105,7 +105,7 @@ bool hws_pinned_log_full(void) {
     if (total != 0 && !atomic_exchange(&logged, true)) {
         hws_log(HWS_WARN,
                 "the region has no room for more pinned memory: further pinned memory lies outside it, where "
-                "copies are slower and kernels cannot use it: availableBytes=%llu heapBytes=%llu",
+                "copies and kernels' uses are slower: availableBytes=%llu heapBytes=%llu",
                 (unsigned long long) available, (unsigned long long) total);
     }
     return total != 0;

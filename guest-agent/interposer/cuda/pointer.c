@@ -1,4 +1,5 @@
 /* Attributes of pointers, answered from the map of memory. */
+#include "capture.h"
 #include "context.h"
 #include "device.h"
 
@@ -54,7 +55,7 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
             put(data, &type, sizeof type);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-            HWS_REQUIRE(!host || range->twin != 0);
+            HWS_REQUIRE(!host || range->twin != 0 || range->arena); /* an arena block is exposed when it is used */
             put(data, &device_address, sizeof device_address);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -92,7 +93,7 @@ static CUresult get(const hws_range_t *range, CUdeviceptr ptr, CUpointer_attribu
             put(data, &range->bytes, sizeof range->bytes);
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_MAPPED:
-            put_flag(data, true);
+            put_flag(data, !managed || range->arena); /* driver 580: 0 for a variable */
             return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
             put(data, &handle_types, sizeof handle_types);
@@ -172,7 +173,13 @@ HWS_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer
 
 HWS_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr) {
     HWS_ENTER_LOCAL();
-    HWS_REQUIRE(value != NULL && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
+    hws_range_t range;
+    HWS_REQUIRE(value != NULL);
+    if (hws_interval_find(HWS_SIDE_DEVICE, ptr, &range) && range.memory == HWS_MEMORY_VIRTUAL) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    HWS_REQUIRE(attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
+    HWS_UNSAFE();
     int on;
     memcpy(&on, value, sizeof on);
     /* Copies to and from such memory are always issued in order. The flag is stored for queries. */

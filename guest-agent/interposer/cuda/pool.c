@@ -21,10 +21,17 @@
 typedef struct hws_pool {
     CUdevice device;
     _Atomic int64_t used, high;
-    enum { HWS_POOL_OF_WORKER, HWS_POOL_EXPORTED, HWS_POOL_IMPORTED, HWS_POOL_OF_HOST } place; /* pool_share.c */
-    uint64_t max_bytes;                                             /* of an exported pool; 0: none */
+    enum {
+        HWS_POOL_OF_WORKER,
+        HWS_POOL_EXPORTED, /* pool_share.c */
+        HWS_POOL_IMPORTED,
+        HWS_POOL_OF_HOST,
+        HWS_POOL_OF_MANAGED /* managed.h */
+    } place;
+    uint64_t max_bytes;                                             /* of a pool in the guest; 0: none */
     _Atomic uint64_t values[CU_MEMPOOL_ATTR_RELEASE_THRESHOLD + 1]; /* settings, without effect there */
-    _Atomic CUmemAccess_flags access[HWS_MAX_DEVICES];              /* as set for a pool of the host */
+    _Atomic CUmemAccess_flags access[HWS_MAX_DEVICES];              /* as set for memory that the host sees */
+    bool on_node;                                                   /* a pool of the host, on its NUMA node */
 } hws_pool_t;
 
 static hws_pool_t *pool_get(uint64_t pool) {
@@ -58,7 +65,9 @@ CUresult hws_pool_begin(CUmemoryPool pool, uint64_t bytes, CUdevice *device_p) {
     const uint64_t handle = (uint64_t) (uintptr_t) pool;
     HWS_REQUIRE(hws_pool_imported(handle) < 0); /* CUDA: nothing can be allocated from it */
     const hws_pool_t *kept = pool_get(handle);
-    *device_p = kept == NULL || kept->place == HWS_POOL_OF_WORKER ? HWS_POOL_DEVICE_NONE : kept->device;
+    *device_p = kept == NULL || kept->place == HWS_POOL_OF_WORKER ? HWS_POOL_DEVICE_NONE
+        : kept->place == HWS_POOL_OF_MANAGED                      ? HWS_POOL_DEVICE_MANAGED
+                                                                  : kept->device;
     if (*device_p == HWS_POOL_DEVICE_NONE) {
         return CUDA_SUCCESS;
     }
@@ -118,7 +127,11 @@ static bool is_local(CUmemoryPool pool) {
 }
 
 static CUmemoryPool default_pools[HWS_MAX_DEVICES], current_pools[HWS_MAX_DEVICES];
-static CUmemoryPool default_host_pool, current_host_pool;
+/* Of the host and of its NUMA node. Of managed memory: those at each device, then the one at the host. */
+typedef struct hws_local_pools {
+    CUmemoryPool standard, current;
+} hws_local_pools_t;
+static hws_local_pools_t host_pools[2], managed_pools[HWS_MAX_DEVICES + 1];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The device's default pool, requested once. Lock held. */
@@ -172,6 +185,7 @@ HWS_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
 
 HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     HWS_ENTER_LOCAL();
+    HWS_UNSAFE();
     CHECK_POOL(pool);
     HWS_REQUIRE(hws_device_get(dev) != NULL);
     const hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
@@ -190,32 +204,70 @@ HWS_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
  *
  * Known deviation: kernels can use its memory, whether or not cuMemPoolSetAccess has given them access.
  */
-static CUresult new_of_host(uint64_t max_bytes, CUmemoryPool *pool_p) {
+static CUresult new_of_host(bool on_node, uint64_t max_bytes, CUmemoryPool *pool_p) {
     static _Atomic bool logged;
-    return hws_device_attribute(0, CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED) != 0
-        ? new_local(CU_DEVICE_CPU, HWS_POOL_OF_HOST, max_bytes, pool_p)
-        : hws_unsupported_use(&logged, "a memory pool of the host outside a shared region");
+    if (hws_device_attribute(0, CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED) == 0) {
+        return hws_unsupported_use(&logged, "a memory pool of the host outside a shared region");
+    }
+    HWS_TRY(new_local(CU_DEVICE_CPU, HWS_POOL_OF_HOST, max_bytes, pool_p));
+    pool_get((uint64_t) (uintptr_t) *pool_p)->on_node = on_node;
+    return CUDA_SUCCESS;
+}
+
+static bool is_on_node(const CUmemLocation *location) {
+    return location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+}
+
+/* Whether a location is the host or one of its NUMA nodes. The guest appears as a machine with one node, number 0. */
+static bool is_host(const CUmemLocation *location) {
+    return location->type == CU_MEM_LOCATION_TYPE_HOST || is_on_node(location);
+}
+
+static CUresult check_node(const CUmemLocation *location) {
+    HWS_REQUIRE(location->type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT); /* as CUDA documents */
+    HWS_REQUIRE(!is_on_node(location) || location->id == 0);
+    return CUDA_SUCCESS;
+}
+
+/* Makes a pool of managed memory, which all processors can use. Its location has no effect, like a prefetch. */
+static CUresult new_of_managed(const CUmemLocation *location, uint64_t max_bytes, CUmemoryPool *pool_p) {
+    const CUdevice device = location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : CU_DEVICE_CPU;
+    return new_local(device, HWS_POOL_OF_MANAGED, max_bytes, pool_p);
 }
 
 /* Checks that pools can exist at this location: on a device or the host. */
 static CUresult check_place(const CUmemLocation *location, CUmemAllocationType type) {
     static _Atomic bool logged;
     HWS_REQUIRE(location != NULL && (type == CU_MEM_ALLOCATION_TYPE_PINNED || type == CU_MEM_ALLOCATION_TYPE_MANAGED));
-    const bool host = location->type == CU_MEM_LOCATION_TYPE_HOST;
-    if ((location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host) || type != CU_MEM_ALLOCATION_TYPE_PINNED) {
-        return hws_unsupported_use(&logged, "a memory pool of a NUMA node or of managed memory");
+    HWS_TRY(check_node(location));
+    const bool host = is_host(location);
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host) {
+        return hws_unsupported_use(&logged, "a memory pool at such a location");
     }
     return !host && hws_device_get(location->id) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
-/* The host's default pool, or with `current` the pool that was set. */
-static CUresult host_pool(bool current, CUmemoryPool *pool_p) {
+/* The pools in the guest at a location; NULL if the worker has them. */
+static hws_local_pools_t *local_pools(const CUmemLocation *location, CUmemAllocationType type) {
+    const bool host = is_host(location);
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) {
+        return &managed_pools[host ? HWS_MAX_DEVICES : location->id];
+    }
+    return host ? &host_pools[is_on_node(location)] : NULL;
+}
+
+/* The default pool, or with `current` the pool that was set. */
+static CUresult local_pool(const CUmemLocation *location, CUmemAllocationType type, bool current,
+                           CUmemoryPool *pool_p) {
     HWS_REQUIRE(pool_p != NULL);
+    hws_local_pools_t *pools = local_pools(location, type);
     pthread_mutex_lock(&lock);
-    CUresult result = default_host_pool == NULL ? new_of_host(0, &default_host_pool) : CUDA_SUCCESS;
-    current = current && hws_handle_valid(HWS_KIND_MEMORY_POOL, (uint64_t) (uintptr_t) current_host_pool);
+    CUresult result = pools->standard != NULL    ? CUDA_SUCCESS
+        : type == CU_MEM_ALLOCATION_TYPE_MANAGED ? new_of_managed(location, 0, &pools->standard)
+                                                 : new_of_host(is_on_node(location), 0, &pools->standard);
+    current = current && hws_handle_valid(HWS_KIND_MEMORY_POOL, (uint64_t) (uintptr_t) pools->current);
     if (result == CUDA_SUCCESS) {
-        *pool_p = current ? current_host_pool : default_host_pool;
+        *pool_p = current ? pools->current : pools->standard;
     }
     pthread_mutex_unlock(&lock);
     return result;
@@ -224,35 +276,42 @@ static CUresult host_pool(bool current, CUmemoryPool *pool_p) {
 HWS_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) {
     HWS_ENTER_LOCAL();
     HWS_TRY(check_place(location, type));
-    return location->type == CU_MEM_LOCATION_TYPE_HOST ? host_pool(false, pool_out)
-                                                       : cuDeviceGetDefaultMemPool(pool_out, location->id);
+    return local_pools(location, type) != NULL ? local_pool(location, type, false, pool_out)
+                                               : cuDeviceGetDefaultMemPool(pool_out, location->id);
 }
 
 HWS_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
     HWS_ENTER_LOCAL();
     HWS_TRY(check_place(location, type));
-    return location->type == CU_MEM_LOCATION_TYPE_HOST ? host_pool(true, pool) : cuDeviceGetMemPool(pool, location->id);
+    return local_pools(location, type) != NULL ? local_pool(location, type, true, pool)
+                                               : cuDeviceGetMemPool(pool, location->id);
 }
 
 HWS_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
     HWS_ENTER_LOCAL();
+    HWS_UNSAFE();
     HWS_TRY(check_place(location, type));
-    if (location->type != CU_MEM_LOCATION_TYPE_HOST) {
+    hws_local_pools_t *pools = local_pools(location, type);
+    if (pools == NULL) {
         return cuDeviceSetMemPool(location->id, pool);
     }
     CHECK_POOL(pool);
-    HWS_REQUIRE(pool_get((uint64_t) (uintptr_t) pool)->place == HWS_POOL_OF_HOST);
+    const hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
+    HWS_REQUIRE(type == CU_MEM_ALLOCATION_TYPE_MANAGED
+                    ? kept->place == HWS_POOL_OF_MANAGED
+                    : kept->place == HWS_POOL_OF_HOST && kept->on_node == is_on_node(location));
     pthread_mutex_lock(&lock);
-    current_host_pool = pool;
+    pools->current = pool;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
 static bool is_default(CUmemoryPool pool) {
     pthread_mutex_lock(&lock);
-    bool found = default_host_pool == pool;
+    bool found = host_pools[0].standard == pool || host_pools[1].standard == pool
+        || managed_pools[HWS_MAX_DEVICES].standard == pool;
     for (int device = 0; device < HWS_MAX_DEVICES; device++) {
-        found = found || default_pools[device] == pool;
+        found = found || default_pools[device] == pool || managed_pools[device].standard == pool;
     }
     pthread_mutex_unlock(&lock);
     return found;
@@ -260,6 +319,7 @@ static bool is_default(CUmemoryPool pool) {
 
 HWS_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     HWS_ENTER_LOCAL();
+    HWS_UNSAFE();
     CHECK_POOL(pool);
     HWS_REQUIRE(!is_default(pool)); /* as CUDA: it belongs to the device */
     CUresult result = is_local(pool) ? CUDA_SUCCESS : hws_call_cuMemPoolDestroy(pool);
@@ -269,6 +329,7 @@ HWS_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 
 HWS_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
     HWS_ENTER_LOCAL();
+    HWS_UNSAFE();
     CHECK_POOL(pool);
     return is_local(pool) ? CUDA_SUCCESS : hws_call_cuMemPoolTrimTo(pool, minBytesToKeep);
 }
@@ -283,12 +344,16 @@ static CUresult place_of(const CUmemLocation *location, CUmemLocation *place_p) 
     return CUDA_SUCCESS;
 }
 
+static bool is_seen_by_host(const hws_pool_t *kept) {
+    return kept->place == HWS_POOL_OF_HOST || kept->place == HWS_POOL_OF_MANAGED;
+}
+
 /* Known deviation: other devices get access to memory of such a pool by cuCtxEnablePeerAccess only. */
 static CUresult set_local_access(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     static _Atomic bool logged;
     hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) pool);
     for (size_t i = 0; i < count; i++) {
-        if (kept->place == HWS_POOL_OF_HOST) {
+        if (is_seen_by_host(kept)) {
             atomic_store(&kept->access[map[i].location.id], map[i].flags);
         } else if (map[i].location.id != kept->device) {
             return hws_unsupported_use(&logged, "access of another device to a memory pool with handles to export");
@@ -299,6 +364,7 @@ static CUresult set_local_access(CUmemoryPool pool, const CUmemAccessDesc *map, 
 
 HWS_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     HWS_ENTER_LOCAL();
+    HWS_UNSAFE();
     CHECK_POOL(pool);
     HWS_REQUIRE(count <= HWS_MAX_DEVICES && (map != NULL || count == 0));
     if (count == 0) {
@@ -324,13 +390,19 @@ HWS_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool me
     HWS_REQUIRE(flags != NULL && location != NULL);
     CUmemLocation place;
     const hws_pool_t *kept = pool_get((uint64_t) (uintptr_t) memPool);
-    if (kept->place == HWS_POOL_OF_HOST && location->type == CU_MEM_LOCATION_TYPE_HOST) {
+    if (is_seen_by_host(kept) && is_host(location)) {
+        HWS_TRY(check_node(location));
         *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
         return CUDA_SUCCESS;
     }
+    if (location->type == CU_MEM_LOCATION_TYPE_HOST) {
+        *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        return CUDA_SUCCESS;
+    }
     HWS_TRY(place_of(location, &place));
-    if (kept->place == HWS_POOL_OF_HOST) {
-        *flags = atomic_load(&kept->access[location->id]);
+    if (is_seen_by_host(kept)) {
+        *flags = kept->place == HWS_POOL_OF_MANAGED ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                    : atomic_load(&kept->access[location->id]);
         return CUDA_SUCCESS;
     }
     if (is_local(memPool)) {
@@ -346,16 +418,20 @@ HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
     HWS_ENTER_LOCAL();
     HWS_UNSAFE();
     HWS_REQUIRE(pool != NULL && poolProps != NULL);
-    HWS_REQUIRE(poolProps->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT); /* as CUDA documents */
-    HWS_REQUIRE(poolProps->location.type != CU_MEM_LOCATION_TYPE_HOST
-                || poolProps->handleTypes == CU_MEM_HANDLE_TYPE_NONE);
-    if (poolProps->allocType == CU_MEM_ALLOCATION_TYPE_PINNED
-        && poolProps->location.type == CU_MEM_LOCATION_TYPE_HOST) {
-        return new_of_host(poolProps->maxSize, pool);
+    static const unsigned char zero[sizeof poolProps->reserved];
+    HWS_REQUIRE(memcmp(poolProps->reserved, zero, sizeof zero) == 0);
+    HWS_TRY(check_node(&poolProps->location));
+    HWS_REQUIRE(!is_host(&poolProps->location) || poolProps->handleTypes == CU_MEM_HANDLE_TYPE_NONE);
+    if (poolProps->allocType == CU_MEM_ALLOCATION_TYPE_PINNED && is_host(&poolProps->location)) {
+        return new_of_host(is_on_node(&poolProps->location), poolProps->maxSize, pool);
+    }
+    if (poolProps->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED && poolProps->handleTypes == CU_MEM_HANDLE_TYPE_NONE) {
+        HWS_TRY(check_place(&poolProps->location, poolProps->allocType));
+        return new_of_managed(&poolProps->location, poolProps->maxSize, pool);
     }
     if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE
         || (poolProps->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
-        return hws_unsupported_use(&logged, "a memory pool of a NUMA node or with handles other than descriptors");
+        return hws_unsupported_use(&logged, "a memory pool with handles other than descriptors");
     }
     if (hws_device_get(poolProps->location.id) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
@@ -433,6 +509,7 @@ HWS_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(value != NULL && is_attribute(attr));
     CHECK_POOL(pool);
+    HWS_UNSAFE();
     uint64_t wide = 0;
     memcpy(&wide, value, attribute_bytes(attr));
     bool watermark = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;

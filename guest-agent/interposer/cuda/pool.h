@@ -8,11 +8,12 @@
 CUresult hws_pool_current(CUdevice device, CUmemoryPool *pool_p);
 
 #define HWS_POOL_DEVICE_NONE (-2)
+#define HWS_POOL_DEVICE_MANAGED (-3)
 
 /*
  * Begins an allocation from a pool that lives in the guest: counts it against the pool's limit, and sets the device of
- * the arena to allocate from, or CU_DEVICE_CPU. For other pools it sets HWS_POOL_DEVICE_NONE. Errors: CUDA_ERROR_INVALID_VALUE for an imported
- * pool, CUDA_ERROR_OUT_OF_MEMORY beyond the limit.
+ * the arena to allocate from, CU_DEVICE_CPU or HWS_POOL_DEVICE_MANAGED. For other pools it sets HWS_POOL_DEVICE_NONE.
+ * Errors: CUDA_ERROR_INVALID_VALUE for an imported pool, CUDA_ERROR_OUT_OF_MEMORY beyond the limit.
  */
 CUresult hws_pool_begin(CUmemoryPool pool, uint64_t bytes, CUdevice *device_p);
 

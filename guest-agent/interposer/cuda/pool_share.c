@@ -6,6 +6,7 @@
  * Known deviations: an allocation does not wait for frees of its stream, and a free waits for all work. Memory that
  * the exporter frees first is reused, while importers still have it.
  */
+#include "capture.h"
 #include "device.h"
 #include "hws_cuda_calls.h"
 #include "hws_interval.h"
@@ -28,7 +29,7 @@ typedef struct hws_exported_pointer {
 _Static_assert(sizeof(hws_exported_pointer_t) == sizeof(CUmemPoolPtrExportData), "one layout");
 
 static CUresult check_handle_type(CUmemAllocationHandleType type) {
-    if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
+    if (type == CU_MEM_HANDLE_TYPE_WIN32 || type == CU_MEM_HANDLE_TYPE_WIN32_KMT || type == CU_MEM_HANDLE_TYPE_FABRIC) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     HWS_REQUIRE(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -37,11 +38,11 @@ static CUresult check_handle_type(CUmemAllocationHandleType type) {
 
 HWS_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
                                                      CUmemAllocationHandleType handleType, unsigned long long flags) {
-    HWS_ENTER();
-    HWS_REQUIRE(handle_out != NULL && flags == 0 && pool != NULL);
-    HWS_TRY(check_handle_type(handleType));
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(handle_out != NULL && flags == 0 && handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     CUdevice device = hws_pool_exported((uint64_t) (uintptr_t) pool);
     HWS_REQUIRE(device >= 0);
+    HWS_UNSAFE();
     const uint64_t name[HWS_SHARE_NAME_WORDS] = {POOL_MARK, (uint64_t) hws_device_get(device)->ordinal};
     int descriptor;
     hws_share_end_t end;
@@ -55,11 +56,15 @@ HWS_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryP
 
 HWS_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
                                                        CUmemAllocationHandleType handleType, unsigned long long flags) {
-    HWS_ENTER();
-    HWS_REQUIRE(pool_out != NULL && flags == 0);
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(pool_out != NULL);
+    HWS_UNSAFE();
+    HWS_REQUIRE(flags == 0);
     HWS_TRY(check_handle_type(handleType));
     uint64_t name[HWS_SHARE_NAME_WORDS];
-    HWS_REQUIRE(hws_share_read((int) (intptr_t) handle, name) && name[0] == POOL_MARK);
+    if (!hws_share_read((int) (intptr_t) handle, name) || name[0] != POOL_MARK) {
+        return CUDA_ERROR_UNKNOWN; /* driver 580 */
+    }
     for (CUdevice device = 0; device < hws_device_count(); device++) {
         if ((uint64_t) hws_device_get(device)->ordinal == name[1]) {
             return hws_pool_import(device, pool_out);
@@ -69,7 +74,8 @@ HWS_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, v
 }
 
 HWS_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) {
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
+    HWS_UNSAFE();
     hws_range_t range;
     HWS_REQUIRE(shareData_out != NULL && hws_interval_find(HWS_SIDE_DEVICE, ptr, &range));
     HWS_REQUIRE(range.base == ptr && range.memory == HWS_MEMORY_POOL && range.arena);
@@ -82,6 +88,7 @@ HWS_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
 HWS_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData) {
     static const unsigned char zero[sizeof(((hws_exported_pointer_t *) 0)->zero)];
     HWS_ENTER_CONTEXT();
+    HWS_UNSAFE();
     const uint64_t imported = (uint64_t) (uintptr_t) pool;
     CUdevice device = hws_pool_imported(imported);
     HWS_REQUIRE(ptr_out != NULL && shareData != NULL && device >= 0);

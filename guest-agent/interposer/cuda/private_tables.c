@@ -1,10 +1,11 @@
 /*
  * The private tables of NVIDIA's driver, which Hawser does not have. A CUDA runtime needs them. Other libraries request
- * them too, but work without them.
+ * them too, but work without them. Hawser's own libraries request hws_service.
  */
 #include "private_tables.h"
 
 #include "functions.h"
+#include "hws_service.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -88,10 +89,14 @@ static void say(const void *caller, const char *path) {
 
 HWS_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
     static _Atomic bool said;
+    static const CUuuid service = HWS_SERVICE_ID;
     const char *name;
-    (void) pExportTableId;
     HWS_REQUIRE(ppExportTable != NULL);
     *ppExportTable = NULL;
+    if (pExportTableId != NULL && memcmp(pExportTableId, &service, sizeof service) == 0) {
+        *ppExportTable = &hws_service;
+        return CUDA_SUCCESS;
+    }
     if (!atomic_load(&said) && is_runtime(__builtin_return_address(0), &name) && !atomic_exchange(&said, true)) {
         say(__builtin_return_address(0), name);
     }

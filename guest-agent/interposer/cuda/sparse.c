@@ -133,8 +133,9 @@ static CUresult carry_out(const CUarrayMapInfo *info, CUstream stream) {
 
 HWS_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
     CUdevice device;
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(mapInfoList != NULL && count != 0);
+    HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_REFUSE_CAPTURE(hStream);
     HWS_TRY(hws_context_device(&device));

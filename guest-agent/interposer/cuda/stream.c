@@ -5,7 +5,6 @@
 #include "context.h"
 #include "copy.h"
 #include "event.h"
-#include "mirror.h"
 
 #include "hws_cuda_calls.h"
 
@@ -97,9 +96,9 @@ HWS_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
 
 HWS_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
     HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(Flags <= CU_EVENT_WAIT_EXTERNAL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
-    HWS_REQUIRE(Flags <= CU_EVENT_WAIT_EXTERNAL);
     bool external = Flags == CU_EVENT_WAIT_EXTERNAL;
     if (external || HWS_CAPTURING() || hws_event_is_captured(hEvent)) {
         CUresult captured = hws_capture_wait(hStream, hEvent, external, hws_event_is_recorded(hEvent));
@@ -114,12 +113,7 @@ HWS_EXPORT CUresult cuStreamQuery(CUstream hStream) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     HWS_REFUSE_WAITING(hStream);
-    uint64_t began = hws_progress_begin_wait(hStream), mark = hws_mirror_mark();
-    CUresult result = hws_call_cuStreamQuery(hStream);
-    hws_progress_end_wait(hStream, began, result == CUDA_SUCCESS);
-    HWS_TRY(result);
-    hws_mirror_waited(mark, false);
-    return CUDA_SUCCESS;
+    return hws_copy_wait_by(hws_call_cuStreamQuery, hStream);
 }
 
 HWS_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
@@ -153,6 +147,7 @@ HWS_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(streamId != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_QUERY(hStream);
     unsigned long long id = (unsigned long long) (uintptr_t) hStream;
     if (is_default(hStream)) {
         id = (unsigned long long) hws_tls.context << 32 | 1;
@@ -173,16 +168,22 @@ static CUcontext context_of(CUstream stream) {
 }
 
 HWS_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
-    HWS_ENTER_CONTEXT();
+    if (is_default(hStream)) { /* another stream has a context of its own */
+        HWS_ENTER_CONTEXT();
+    }
+    HWS_ENTER();
     HWS_REQUIRE(pctx != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_QUERY(hStream);
     *pctx = context_of(hStream);
     return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
     HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(pCtx != NULL || pGreenCtx != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_QUERY(hStream);
     CUcontext context = context_of(hStream);
     const hws_context_t *kept = hws_context_get(context);
     bool green = kept != NULL && kept->green != NULL;
@@ -247,6 +248,7 @@ HWS_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, 
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(value != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    HWS_REFUSE_QUERY(hStream);
     hws_stream_t *kept = stream_get(hStream), unkept = {0};
     kept = kept != NULL ? kept : &unkept; /* Known deviation: attributes of a default stream are not stored. */
     switch (attr) {
@@ -254,6 +256,7 @@ HWS_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, 
             kept->window = value->accessPolicyWindow;
             return CUDA_SUCCESS;
         case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+            HWS_REQUIRE(value->syncPolicy != 0);
             kept->sync_policy = value->syncPolicy;
             return CUDA_SUCCESS;
         case CU_LAUNCH_ATTRIBUTE_PRIORITY:

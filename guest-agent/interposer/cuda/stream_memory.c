@@ -11,9 +11,10 @@
 
 static CUresult check_address(CUdeviceptr address, unsigned bytes) {
     hws_range_t range;
-    HWS_REQUIRE(address % bytes == 0 && hws_interval_find(HWS_SIDE_DEVICE, address, &range));
-    HWS_REQUIRE(range.memory != HWS_MEMORY_MANAGED); /* driver 580 */
-    return hws_copy_check_device(address, bytes);
+    HWS_REQUIRE(address % bytes == 0);
+    HWS_TRY(hws_copy_check_device(address, bytes));
+    HWS_REQUIRE(hws_interval_find(HWS_SIDE_DEVICE, address, &range) && range.memory != HWS_MEMORY_MANAGED); /* 580 */
+    return CUDA_SUCCESS;
 }
 
 static CUresult check_wait(CUdevice device, unsigned flags) {
@@ -148,6 +149,12 @@ HWS_EXPORT CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuui
 HWS_EXPORT CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
     HWS_TRY(check_first_version(stream, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1));
     return cuStreamWriteValue64_v2(stream, addr, value, flags);
+}
+
+HWS_EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+                                       unsigned int flags) {
+    HWS_TRY(check_first_version(stream, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1));
+    return cuStreamBatchMemOp_v2(stream, count, paramArray, flags);
 }
 
 HWS_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,

@@ -45,7 +45,8 @@ typedef struct hws_alias {
 static int file = -1, requests[2] = {-1, -1};
 static hws_wait_t waits[THREADS];
 static struct sigaction program; /* the handler that gets other faults */
-static hws_alias_t *aliases;     /* sorted by base */
+static pthread_rwlock_t aliases_lock = PTHREAD_RWLOCK_INITIALIZER;
+static hws_alias_t *aliases; /* sorted by base */
 static size_t alias_count, alias_capacity;
 
 static void wait_for_answer(hws_wait_t *wait) {
@@ -155,8 +156,11 @@ static size_t above(uint64_t address) {
 }
 
 static uint8_t *own_bytes(uint64_t address) {
+    pthread_rwlock_rdlock(&aliases_lock);
     const hws_alias_t *alias = &aliases[above(address) - 1];
-    return alias->bytes_at + (address - alias->base);
+    uint8_t *bytes = alias->bytes_at + (address - alias->base);
+    pthread_rwlock_unlock(&aliases_lock);
+    return bytes;
 }
 
 static const void *bytes_at(uint64_t address) {
@@ -167,7 +171,17 @@ static void *pointer(uint64_t address) {
     return (void *) (uintptr_t) address;
 }
 
-static bool add(uint64_t address, uint64_t bytes) {
+/* Copies the pages that are not zeros; the others stay absent. */
+static void copy_present(uint8_t *to, const uint8_t *from, uint64_t bytes) {
+    static const uint8_t zeros[HWS_TRAP_PAGE_BYTES];
+    for (uint64_t at = 0; at < bytes; at += HWS_TRAP_PAGE_BYTES) {
+        if (memcmp(from + at, zeros, sizeof zeros) != 0) {
+            memcpy(to + at, from + at, HWS_TRAP_PAGE_BYTES);
+        }
+    }
+}
+
+static bool insert_alias(uint64_t address, uint64_t bytes, uint8_t *bytes_at) {
     if (alias_count == alias_capacity) {
         size_t wanted = alias_capacity == 0 ? 64 : 2 * alias_capacity;
         hws_alias_t *larger = realloc(aliases, wanted * sizeof *larger);
@@ -177,21 +191,42 @@ static bool add(uint64_t address, uint64_t bytes) {
         aliases = larger;
         alias_capacity = wanted;
     }
+    size_t at = above(address);
+    memmove(aliases + at + 1, aliases + at, (alias_count - at) * sizeof *aliases);
+    aliases[at] = (hws_alias_t) {.base = address, .bytes = bytes, .bytes_at = bytes_at};
+    alias_count++;
+    return true;
+}
+
+static void *remove_alias(uint64_t address) {
+    size_t at = above(address) - 1;
+    void *own = aliases[at].bytes_at;
+    alias_count--;
+    memmove(aliases + at, aliases + at + 1, (alias_count - at) * sizeof *aliases);
+    return own;
+}
+
+/* Adds a range; `kept`: the memory at its addresses whose bytes it takes over. */
+static bool add_range(uint64_t address, uint64_t bytes, const uint8_t *kept) {
     void *own = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, (off_t) address);
     if (own == MAP_FAILED) {
         return false;
     }
-    if (mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file,
-             (off_t) address)
-        == MAP_FAILED) {
-        munmap(own, bytes);
-        return false;
+    if (kept != NULL) {
+        copy_present(own, kept, bytes);
     }
-    size_t at = above(address);
-    memmove(aliases + at + 1, aliases + at, (alias_count - at) * sizeof *aliases);
-    aliases[at] = (hws_alias_t) {.base = address, .bytes = bytes, .bytes_at = own};
-    alias_count++;
-    return true;
+    bool added = mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file,
+                      (off_t) address)
+        != MAP_FAILED;
+    if (added) {
+        pthread_rwlock_wrlock(&aliases_lock);
+        added = insert_alias(address, bytes, own);
+        pthread_rwlock_unlock(&aliases_lock);
+    }
+    if (!added) {
+        munmap(own, bytes);
+    }
+    return added;
 }
 
 static bool protect_as(uint64_t address, uint64_t bytes, int protection) {
@@ -204,6 +239,22 @@ static bool protect(uint64_t address, uint64_t bytes) {
 
 static bool unprotect(uint64_t address, uint64_t bytes) {
     return protect_as(address, bytes, PROT_READ | PROT_WRITE);
+}
+
+static bool add(uint64_t address, uint64_t bytes) {
+    return add_range(address, bytes, NULL);
+}
+
+/* From the protection on, threads that write wait for the library's thread. The caller keeps that thread waiting. */
+static bool adopt(uint64_t address, uint64_t bytes) {
+    if (!protect(address, bytes)) {
+        return false;
+    }
+    bool added = add_range(address, bytes, pointer(address));
+    if (!added) {
+        unprotect(address, bytes);
+    }
+    return added;
 }
 
 static void find_present(uint64_t address, size_t pages, uint8_t *present) {
@@ -225,21 +276,23 @@ static void release(uint64_t address, uint64_t bytes) {
     unprotect(address, bytes);
 }
 
-static void take_away(uint64_t address, uint64_t bytes) {
-    size_t at = above(address) - 1;
-    if (mmap(pointer(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)
-        == MAP_FAILED) {
-        hws_log(HWS_ERROR, "freed managed memory stays mapped: %s", strerror(errno));
-    }
-    munmap(aliases[at].bytes_at, aliases[at].bytes);
+static void forget(uint64_t address, uint64_t bytes) {
+    pthread_rwlock_wrlock(&aliases_lock);
+    void *own = remove_alias(address);
+    pthread_rwlock_unlock(&aliases_lock);
+    munmap(own, bytes);
     free_bytes(address, bytes);
-    alias_count--;
-    memmove(aliases + at, aliases + at + 1, (alias_count - at) * sizeof *aliases);
 }
 
 static bool fill(uint64_t address, const void *from, uint64_t bytes, bool is_writable) {
     memcpy(own_bytes(address), from, bytes);
     return is_writable ? unprotect(address, bytes) : protect(address, bytes);
+}
+
+/* A thread waits for its own answer. */
+static void wake(uint64_t address, uint64_t bytes) {
+    (void) address;
+    (void) bytes;
 }
 
 static void drop(uint64_t address, uint64_t bytes) {
@@ -254,11 +307,13 @@ const hws_trap_t hws_trap_signal = {
     .resume = resume,
     .renew = renew,
     .add = add,
+    .adopt = adopt,
     .arm = protect,
     .find_present = find_present,
     .release = release,
-    .remove = take_away,
+    .remove = forget,
     .fill = fill,
+    .wake = wake,
     .protect = protect,
     .unprotect = unprotect,
     .drop = drop,

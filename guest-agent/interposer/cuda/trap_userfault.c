@@ -16,6 +16,15 @@
 #define PRESENT_OR_SWAPPED (3ull << 62) /* of an entry in /proc/self/pagemap */
 #define ENTRIES 512u
 
+/*
+ * The host mostly writes all of a large array first. Huge pages make that faster, and what follows: the kernel zeroes,
+ * protects and drops them at once. A single word then costs 2 MiB. So small ranges have none, and all ranges together
+ * have them only as long as they are a small part of the guest's memory.
+ */
+#define HUGE_FROM_BYTES (16ull << 20)
+#define HUGE_SHARE 4u /* of the memory */
+
+static uint64_t added_bytes;
 static int descriptor = -1, pagemap = -1;
 
 static bool open_userfault(void) {
@@ -49,14 +58,25 @@ static bool next(int timeout_ms, hws_trap_fault_t *fault_p) {
     return true;
 }
 
-static bool map(uint64_t address, uint64_t bytes, int protection) {
-    return mmap((void *) (uintptr_t) address, bytes, protection,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)
-        != MAP_FAILED;
+static bool add(uint64_t address, uint64_t bytes) {
+    void *memory = (void *) (uintptr_t) address;
+    uint64_t machine = (uint64_t) sysconf(_SC_PHYS_PAGES) * HWS_TRAP_PAGE_BYTES;
+    if (mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)
+        == MAP_FAILED) {
+        return false;
+    }
+    added_bytes += bytes;
+    if (bytes >= HUGE_FROM_BYTES && added_bytes <= machine / HUGE_SHARE) {
+        madvise(memory, bytes, MADV_HUGEPAGE); /* refused where the kernel has none */
+    }
+    return true;
 }
 
-static bool add(uint64_t address, uint64_t bytes) {
-    return map(address, bytes, PROT_READ | PROT_WRITE);
+/* Private memory is all that it takes. */
+static bool adopt(uint64_t address, uint64_t bytes) {
+    (void) address;
+    (void) bytes;
+    return true;
 }
 
 static bool protect_as(uint64_t address, uint64_t bytes, uint64_t mode) {
@@ -74,7 +94,7 @@ static bool protect(uint64_t address, uint64_t bytes) {
 }
 
 static bool unprotect(uint64_t address, uint64_t bytes) {
-    return protect_as(address, bytes, 0);
+    return protect_as(address, bytes, UFFDIO_WRITEPROTECT_MODE_DONTWAKE);
 }
 
 static bool arm(uint64_t address, uint64_t bytes) {
@@ -101,14 +121,20 @@ static void find_present(uint64_t address, size_t pages, uint8_t *present) {
     }
 }
 
+static void wake(uint64_t address, uint64_t bytes) {
+    struct uffdio_range range = {.start = address, .len = bytes};
+    ioctl(descriptor, UFFDIO_WAKE, &range);
+}
+
+static void forget(uint64_t address, uint64_t bytes) {
+    added_bytes -= bytes;
+    wake(address, bytes);
+}
+
 /* A thread that tries again in memory that is none of ours faults: its addresses are only reserved. */
 static void resume(const hws_trap_fault_t *fault, bool is_ours) {
     (void) is_ours;
-    struct uffdio_range range = {
-        .start = fault->address / HWS_TRAP_PAGE_BYTES * HWS_TRAP_PAGE_BYTES,
-        .len = HWS_TRAP_PAGE_BYTES,
-    };
-    ioctl(descriptor, UFFDIO_WAKE, &range);
+    wake(fault->address / HWS_TRAP_PAGE_BYTES * HWS_TRAP_PAGE_BYTES, HWS_TRAP_PAGE_BYTES);
 }
 
 static void renew(void) {
@@ -119,19 +145,13 @@ static void release(uint64_t address, uint64_t bytes) {
     ioctl(descriptor, UFFDIO_UNREGISTER, &range);
 }
 
-static void take_away(uint64_t address, uint64_t bytes) {
-    struct uffdio_range range = {.start = address, .len = bytes};
-    map(address, bytes, PROT_NONE);
-    ioctl(descriptor, UFFDIO_WAKE, &range);
-}
-
 static bool fill(uint64_t address, const void *from, uint64_t bytes, bool is_writable) {
     for (uint64_t at = 0; at < bytes;) {
         struct uffdio_copy copy = {
             .dst = address + at,
             .src = (uint64_t) (uintptr_t) from + at,
             .len = bytes - at,
-            .mode = is_writable ? 0 : UFFDIO_COPY_MODE_WP,
+            .mode = UFFDIO_COPY_MODE_DONTWAKE | (is_writable ? 0 : UFFDIO_COPY_MODE_WP),
         };
         if (ioctl(descriptor, UFFDIO_COPY, &copy) == 0) {
             return true;
@@ -159,11 +179,13 @@ const hws_trap_t hws_trap_userfault = {
     .resume = resume,
     .renew = renew,
     .add = add,
+    .adopt = adopt,
     .arm = arm,
     .find_present = find_present,
     .release = release,
-    .remove = take_away,
+    .remove = forget,
     .fill = fill,
+    .wake = wake,
     .protect = protect,
     .unprotect = unprotect,
     .drop = drop,

@@ -1,8 +1,9 @@
 #include "unseen.h"
 
+#include "shadow.h"
+
 #include "hws_hint.h"
 #include "hws_interval.h"
-#include "shm/hws_shm.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -53,13 +54,13 @@ static size_t place_of(const hws_spans_t *list, size_t count, uint64_t base) {
 
 static void begin_change(void) {
     atomic_store_explicit(&version, load(&version) + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* pairs with the acquire fence in is_unseen() */
+    atomic_thread_fence(memory_order_release); /* pairs with the acquire fence in try_find() */
 }
 
 static void end_change(size_t count) {
     atomic_store_explicit(&span_count, count, memory_order_relaxed);
-    atomic_store_explicit(&version, load(&version) + 1, memory_order_release); /* pairs with is_unseen()'s first load */
-    atomic_store(&hws_unseen_watched, count != 0 && !atomic_load(&logged));
+    atomic_store_explicit(&version, load(&version) + 1, memory_order_release); /* pairs with try_find()'s first load */
+    atomic_store(&hws_unseen_watched, count != 0);
 }
 
 /* Makes a list with room for one more; NULL when memory is short. Lock held. */
@@ -77,14 +78,11 @@ static hws_spans_t *make_room(size_t count) {
     for (size_t i = 0; i < count; i++) {
         put(&larger->items[i], load(&list->items[i].base), load(&list->items[i].end));
     }
-    atomic_store_explicit(&spans, larger, memory_order_release); /* pairs with the load in is_unseen() */
+    atomic_store_explicit(&spans, larger, memory_order_release); /* pairs with the load in try_find() */
     return larger;
 }
 
 void hws_unseen_add(uint64_t base, uint64_t bytes) {
-    if (hws_shm_current() != NULL) {
-        return;
-    }
     pthread_mutex_lock(&lock);
     size_t count = atomic_load(&span_count);
     hws_spans_t *list = make_room(count);
@@ -114,14 +112,15 @@ void hws_unseen_remove(uint64_t base) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Takes no lock. While another thread changes the list, the answer is no, and the next launch checks again. */
-static bool is_unseen(uint64_t address) {
+/* Finds a span without a lock. Returns false when another thread has changed the list meanwhile. */
+static bool try_find(uint64_t address, bool *found_p) {
     uint64_t before = atomic_load_explicit(&version, memory_order_acquire);
     const hws_spans_t *list = atomic_load_explicit(&spans, memory_order_acquire);
     size_t low = 0, high = atomic_load_explicit(&span_count, memory_order_relaxed);
-    if (before % 2 != 0 || list == NULL || high > list->capacity) {
+    if (before % 2 != 0 || (list != NULL && high > list->capacity)) {
         return false;
     }
+    high = list == NULL ? 0 : high;
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (load(&list->items[middle].end) <= address) {
@@ -130,10 +129,20 @@ static bool is_unseen(uint64_t address) {
             high = middle;
         }
     }
-    bool found =
-        low < list->capacity && load(&list->items[low].base) <= address && address < load(&list->items[low].end);
+    *found_p = list != NULL && low < list->capacity && load(&list->items[low].base) <= address
+        && address < load(&list->items[low].end);
     atomic_thread_fence(memory_order_acquire); /* pairs with the release fence in begin_change() */
-    return found && load(&version) == before;
+    return load(&version) == before;
+}
+
+static bool is_unseen(uint64_t address) {
+    bool found = false;
+    if (!try_find(address, &found)) {
+        pthread_mutex_lock(&lock);
+        try_find(address, &found); /* nothing changes now */
+        pthread_mutex_unlock(&lock);
+    }
+    return found;
 }
 
 static void say(const hws_function_t *function, uint32_t offset, uint64_t address) {
@@ -142,18 +151,25 @@ static void say(const hws_function_t *function, uint32_t offset, uint64_t addres
     if (hws_interval_find(HWS_SIDE_DEVICE, address, &range) || atomic_exchange(&logged, true)) {
         return;
     }
-    atomic_store(&hws_unseen_watched, false);
-    hws_hint_set("kernel %.200s gets the address of pinned host memory, which the GPU cannot see over TCP: use shared "
-                 "memory, or copy the data to device memory: argumentOffset=%u address=0x%llx",
+    hws_hint_set("kernel %.200s gets the address of pinned host memory that the GPU cannot see: allocate it with "
+                 "cudaHostAlloc, or copy the data to device memory: argumentOffset=%u address=0x%llx",
                  function->name, offset, (unsigned long long) address);
 }
 
-void hws_unseen_search(const hws_function_t *function, const uint8_t *packed) {
+CUresult hws_unseen_search(const hws_function_t *function, const uint8_t *packed) {
     for (uint32_t offset = 0; offset + sizeof(uint64_t) <= function->params_bytes; offset += sizeof(uint64_t)) {
         uint64_t word;
         memcpy(&word, packed + offset, sizeof word);
-        if (__builtin_expect(is_unseen(word), 0)) {
+        if (__builtin_expect(!is_unseen(word), 1)) {
+            continue;
+        }
+        CUresult result = hws_shadow_expose(word);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+            return result;
+        }
+        if (result != CUDA_SUCCESS) {
             say(function, offset, word);
         }
     }
+    return CUDA_SUCCESS;
 }

@@ -86,7 +86,7 @@ static CUresult make_descriptor(CUmemGenericAllocationHandle handle, hws_allocat
 }
 
 static CUresult check_handle_type(CUmemAllocationHandleType type) {
-    if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
+    if (type == CU_MEM_HANDLE_TYPE_WIN32 || type == CU_MEM_HANDLE_TYPE_WIN32_KMT || type == CU_MEM_HANDLE_TYPE_FABRIC) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     HWS_REQUIRE(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -95,9 +95,8 @@ static CUresult check_handle_type(CUmemAllocationHandleType type) {
 
 HWS_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
                                                  CUmemAllocationHandleType handleType, unsigned long long flags) {
-    HWS_ENTER();
-    HWS_REQUIRE(shareableHandle != NULL && flags == 0);
-    HWS_TRY(check_handle_type(handleType));
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(shareableHandle != NULL && flags == 0 && handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     hws_vmm_free_forgotten();
     pthread_mutex_lock(&hws_vmm_lock);
     hws_allocation_t *allocation = hws_allocation_named(handle);
@@ -177,12 +176,14 @@ static CUresult import_named(uint64_t id, hws_allocation_t *allocation) {
 HWS_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                                    CUmemAllocationHandleType shHandleType) {
     static _Atomic bool logged;
-    HWS_ENTER();
+    HWS_ENTER_LOCAL();
     HWS_REQUIRE(handle != NULL);
     HWS_TRY(check_handle_type(shHandleType));
     hws_vmm_free_forgotten();
     uint64_t name[HWS_SHARE_NAME_WORDS];
-    HWS_REQUIRE(hws_share_read((int) (intptr_t) osHandle, name));
+    if (!hws_share_read((int) (intptr_t) osHandle, name)) {
+        return CUDA_ERROR_UNKNOWN; /* driver 580 */
+    }
     uint64_t known = retain_named(name);
     if (known != 0) {
         *handle = known;

@@ -179,10 +179,9 @@ HWS_API cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArra
 HWS_API cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *levelArray, cudaMipmappedArray_const_t mipmappedArray,
                                                unsigned int level) {
     CUarray found;
-    HWS_REQUIRE(levelArray != NULL);
     HWS_ENTER_CONTEXT();
-    HWS_TRY(
-        hws_error_from_driver(cuMipmappedArrayGetLevel(&found, (CUmipmappedArray) (uintptr_t) mipmappedArray, level)));
+    HWS_TRY(hws_error_from_driver(cuMipmappedArrayGetLevel(levelArray == NULL ? NULL : &found,
+                                                           (CUmipmappedArray) (uintptr_t) mipmappedArray, level)));
     *levelArray = (cudaArray_t) found;
     return cudaSuccess;
 }
@@ -212,9 +211,9 @@ HWS_API cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct 
 
 HWS_API cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArray, unsigned int planeIdx) {
     CUarray plane;
-    HWS_REQUIRE(pPlaneArray != NULL);
     HWS_ENTER_CONTEXT();
-    HWS_TRY(hws_error_from_driver(cuArrayGetPlane(&plane, hws_array_driver(hArray), planeIdx)));
+    HWS_TRY(hws_error_from_driver(
+        cuArrayGetPlane(pPlaneArray == NULL ? NULL : &plane, hws_array_driver(hArray), planeIdx)));
     *pPlaneArray = (cudaArray_t) plane;
     return cudaSuccess;
 }

@@ -23,8 +23,9 @@ static cudaError_t hws_copy_2d(void *dst, size_t dpitch, const void *src, size_t
     if (width == 0 || height == 0) {
         return cudaSuccess;
     }
-    if (width > dpitch || width > spitch) {
-        return hws_error_record(cudaErrorInvalidPitchValue);
+    HWS_TRY(hws_context_ask());
+    if (height > 1 && (width > dpitch || width > spitch)) {
+        return hws_error_record(cudaErrorInvalidPitchValue); /* one row too wide is an invalid value, by the driver */
     }
     if ((unsigned int) kind > cudaMemcpyDefault) {
         return hws_error_record(cudaErrorInvalidMemcpyDirection);
@@ -188,6 +189,7 @@ static cudaError_t hws_copy_3d(const struct cudaMemcpy3DParms *p, hws_copy_mode_
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_copy_3d_params(p, &copy));
     if (copy.WidthInBytes == 0) {
+        HWS_TRY(hws_context_ask());
         return cudaSuccess;
     }
     return hws_result(mode == HWS_COPY_ASYNC                 ? cuMemcpy3DAsync_v2(&copy, stream)

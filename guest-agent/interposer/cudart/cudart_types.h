@@ -86,6 +86,7 @@ enum cudaMemoryType {
 
 enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 enum cudaDeviceP2PAttr { cudaDevP2PAttrPerformanceRank = 1 };
+enum cudaAtomicOperation { cudaAtomicOperationIntegerAdd = 0 };
 enum cudaFuncAttribute {
     cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
     cudaFuncAttributePreferredSharedMemoryCarveout = 9

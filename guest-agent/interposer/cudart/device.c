@@ -59,6 +59,29 @@ HWS_API cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr
     return hws_result(cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute) attr, from, to));
 }
 
+/* CUDA 13.0 driver_types.h: enum cudaAtomicOperation has the driver's numbers. */
+HWS_API cudaError_t cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+                                                        const enum cudaAtomicOperation *operations, unsigned int count,
+                                                        int device) {
+    CUdevice handle;
+    HWS_REQUIRE(capabilities != NULL && operations != NULL && count != 0);
+    HWS_TRY(hws_device_get(device, &handle));
+    return hws_result(
+        cuDeviceGetHostAtomicCapabilities(capabilities, (const CUatomicOperation *) operations, count, handle));
+}
+
+HWS_API cudaError_t cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+                                                       const enum cudaAtomicOperation *operations, unsigned int count,
+                                                       int srcDevice, int dstDevice) {
+    CUdevice from;
+    CUdevice to;
+    HWS_REQUIRE(capabilities != NULL && operations != NULL && count != 0);
+    HWS_TRY(hws_device_get(srcDevice, &from));
+    HWS_TRY(hws_device_get(dstDevice, &to));
+    return hws_result(
+        cuDeviceGetP2PAtomicCapabilities(capabilities, (const CUatomicOperation *) operations, count, from, to));
+}
+
 HWS_API cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) {
     CUcontext peer;
     HWS_ENTER_CONTEXT();
@@ -103,8 +126,8 @@ HWS_API cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig) {
  * have no effect.
  */
 HWS_API cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig) {
-    HWS_REQUIRE(pConfig != NULL);
     HWS_ENTER_WORKING();
+    HWS_REQUIRE(pConfig != NULL);
     *pConfig = cudaSharedMemBankSizeFourByte;
     return cudaSuccess;
 }

@@ -20,6 +20,7 @@ HWS_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const
     CUdevice device;
     HWS_REQUIRE(attr != NULL);
     HWS_TRY(hws_function_find(func, &kernel, &device));
+    HWS_TRY(hws_context_ask());
     int values[CU_FUNC_ATTRIBUTE_MAX];
     for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++) {
         CUresult result = cuKernelGetAttribute(&values[i], (CUfunction_attribute) i, kernel, device);

@@ -122,20 +122,27 @@ static cudaError_t hws_graph_copy_symbol(CUDA_MEMCPY3D *driver, const void *symb
                     : hws_graph_copy_1d(driver, (void *) (uintptr_t) other, place, count, kind);
 }
 
+/* NVIDIA's runtime checks the direction first, even after the error of a kernel. */
+static cudaError_t hws_graph_copy_check(enum cudaMemcpyKind kind) {
+    return (unsigned) kind > cudaMemcpyDefault ? cudaErrorInvalidMemcpyDirection : cudaSuccess;
+}
+
 /*
  * The three functions for one way to describe a copy: add a node, set a node, set it in an executable graph. params are
- * the parameters that describe the copy. fill is the expression that turns them into a CUDA_MEMCPY3D named copy.
+ * the parameters that describe the copy. check comes first. fill is the expression that turns them into a CUDA_MEMCPY3D named copy.
  */
-#define HWS_COPY_NODE(suffix, fill, ...)                                                                               \
+#define HWS_COPY_NODE(suffix, check, fill, ...)                                                                        \
     HWS_API cudaError_t cudaGraphAddMemcpyNode##suffix(HWS_GRAPH_ADD, __VA_ARGS__) {                                   \
         CUDA_MEMCPY3D copy;                                                                                            \
-        HWS_REQUIRE(pGraphNode != NULL);                                                                               \
+        HWS_TRY(check);                                                                                                \
         HWS_ENTER_WORKING();                                                                                           \
         HWS_TRY(fill);                                                                                                 \
+        HWS_REQUIRE(pGraphNode != NULL);                                                                               \
         return hws_result(cuGraphAddMemcpyNode(HWS_GRAPH_ADD_ARGS, &copy, hws_graph_context()));                       \
     }                                                                                                                  \
     HWS_API cudaError_t cudaGraphMemcpyNodeSetParams##suffix(cudaGraphNode_t node, __VA_ARGS__) {                      \
         CUDA_MEMCPY3D copy;                                                                                            \
+        HWS_TRY(check);                                                                                                \
         HWS_ENTER_CONTEXT();                                                                                           \
         HWS_TRY(fill);                                                                                                 \
         return hws_result(cuGraphMemcpyNodeSetParams(node, &copy));                                                    \
@@ -143,19 +150,20 @@ static cudaError_t hws_graph_copy_symbol(CUDA_MEMCPY3D *driver, const void *symb
     HWS_API cudaError_t cudaGraphExecMemcpyNodeSetParams##suffix(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,     \
                                                                  __VA_ARGS__) {                                        \
         CUDA_MEMCPY3D copy;                                                                                            \
-        HWS_REQUIRE(hGraphExec != NULL);                                                                               \
+        HWS_TRY(check);                                                                                                \
         HWS_ENTER_WORKING();                                                                                           \
         HWS_TRY(fill);                                                                                                 \
+        HWS_REQUIRE(hGraphExec != NULL);                                                                               \
         return hws_result(cuGraphExecMemcpyNodeSetParams(hGraphExec, node, &copy, hws_graph_context()));               \
     }
 
-HWS_COPY_NODE(, pNodeParams == NULL ? cudaErrorInvalidValue : hws_graph_copy(pNodeParams, &copy),
+HWS_COPY_NODE(, cudaSuccess, pNodeParams == NULL ? cudaErrorInvalidValue : hws_graph_copy(pNodeParams, &copy),
               const struct cudaMemcpy3DParms *pNodeParams)
-HWS_COPY_NODE(1D, hws_graph_copy_1d(&copy, dst, src, count, kind), void *dst, const void *src, size_t count,
-              enum cudaMemcpyKind kind)
-HWS_COPY_NODE(ToSymbol, hws_graph_copy_symbol(&copy, symbol, src, count, offset, kind, true), const void *symbol,
-              const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
-HWS_COPY_NODE(FromSymbol, hws_graph_copy_symbol(&copy, symbol, dst, count, offset, kind, false), void *dst,
+HWS_COPY_NODE(1D, hws_graph_copy_check(kind), hws_graph_copy_1d(&copy, dst, src, count, kind), void *dst,
+              const void *src, size_t count, enum cudaMemcpyKind kind)
+HWS_COPY_NODE(ToSymbol, cudaSuccess, hws_graph_copy_symbol(&copy, symbol, src, count, offset, kind, true),
+              const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
+HWS_COPY_NODE(FromSymbol, cudaSuccess, hws_graph_copy_symbol(&copy, symbol, dst, count, offset, kind, false), void *dst,
               const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
 
 HWS_API cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy3DParms *pNodeParams) {

@@ -70,7 +70,7 @@ HWS_API cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary
 HWS_API cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrary_t library, const char *name) {
     CUdeviceptr address;
     size_t size;
-    HWS_REQUIRE(name != NULL && (dptr != NULL || bytes != NULL));
+    HWS_REQUIRE(name != NULL && *name != '\0' && (dptr != NULL || bytes != NULL));
     HWS_REQUIRE_LIBRARY(library);
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_error_from_driver(cuLibraryGetManaged(&address, &size, library, name)));

@@ -37,6 +37,8 @@ HWS_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSme
                                                               int blockSize) {
     CUfunction function;
     HWS_REQUIRE(dynamicSmemSize != NULL);
+    HWS_ENTER_WORKING();
+    HWS_REQUIRE(numBlocks > 0);
     HWS_TRY(hws_occupancy_find(func, &function));
     return hws_result(cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, function, numBlocks, blockSize));
 }
@@ -61,6 +63,7 @@ HWS_API cudaError_t cudaOccupancyMaxPotentialClusterSize(int *clusterSize, const
                                                          const cudaLaunchConfig_t *launchConfig) {
     CUfunction function;
     HWS_REQUIRE(clusterSize != NULL && launchConfig != NULL);
+    HWS_ENTER_WORKING();
     HWS_TRY(hws_occupancy_find(func, &function));
     CUlaunchConfig config = hws_occupancy_config(launchConfig);
     return hws_result(cuOccupancyMaxPotentialClusterSize(clusterSize, function, &config));

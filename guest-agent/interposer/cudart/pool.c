@@ -5,9 +5,7 @@ HWS_API cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hSt
     HWS_REQUIRE(devPtr != NULL);
     HWS_ENTER_CONTEXT();
     CUdeviceptr address = 0;
-    if (size > 0) {
-        HWS_TRY(hws_error_from_driver(cuMemAllocAsync(&address, size, hStream)));
-    }
+    HWS_TRY(hws_error_from_driver(cuMemAllocAsync(&address, size, hStream)));
     *devPtr = (void *) (uintptr_t) address;
     return cudaSuccess;
 }
@@ -37,7 +35,6 @@ HWS_TWIN(cudaFreeAsync, (void *devPtr, cudaStream_t hStream), (devPtr, hws_strea
 
 HWS_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device) {
     CUdevice handle;
-    HWS_REQUIRE(memPool != NULL);
     HWS_TRY(hws_device_get(device, &handle));
     return hws_result(cuDeviceGetDefaultMemPool(memPool, handle));
 }
@@ -71,7 +68,6 @@ HWS_API cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool) {
 
 HWS_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(memPool != NULL);
     return hws_result(cuMemPoolTrimTo(memPool, minBytesToKeep));
 }
 

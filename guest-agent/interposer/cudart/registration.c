@@ -34,6 +34,7 @@ struct hws_symbol {
     _Atomic(CUkernel) kernel;
     CUlibrary library; /* of a published kernel */
     void **managedPointer;
+    void *managedCopy; /* the variable between a reset of the device and the next load, guarded by registryLock */
     /* The variable's place in one context, guarded by registryLock. */
     CUcontext context;
     unsigned int generation;
@@ -145,6 +146,9 @@ HWS_API void __cudaUnregisterFatBinary(void **fatCubinHandle) {
         if (hws_table_find(&symbolTable, symbol->key) == symbol) {
             hws_table_put(&symbolTable, symbol->key, NULL);
         }
+        if (symbol->kind == HWS_SYMBOL_MANAGED && *symbol->managedPointer != NULL) {
+            hws_table_put(&symbolTable, *symbol->managedPointer, NULL); /* at exit the program may still use it */
+        }
     }
     CUlibrary library = atomic_exchange(&image->library, NULL);
     pthread_mutex_unlock(&registryLock);
@@ -154,12 +158,53 @@ HWS_API void __cudaUnregisterFatBinary(void **fatCubinHandle) {
     }
 }
 
+/* Sets where the program's host code finds a managed variable, which is then also a key of the symbol. Lock held. */
+static bool hws_managed_set(hws_symbol_t *symbol, void *place) {
+    if (*symbol->managedPointer != NULL) {
+        hws_table_put(&symbolTable, *symbol->managedPointer, NULL);
+    }
+    *symbol->managedPointer = place;
+    return hws_table_put(&symbolTable, place, symbol);
+}
+
+/* A managed variable outlives a reset of the device. The host uses a copy until the image is loaded again. */
+static void hws_managed_keep(hws_symbol_t *symbol) {
+    void *copy = *symbol->managedPointer == NULL || symbol->bytes == 0 ? NULL : malloc(symbol->bytes);
+    if (copy != NULL) {
+        symbol->managedCopy = memcpy(copy, *symbol->managedPointer, symbol->bytes);
+        hws_managed_set(symbol, copy);
+    }
+}
+
+/* Lets the program's host code use the managed variables of an image that has just been loaded. Lock held. */
+static cudaError_t hws_managed_place(const hws_image_t *image, CUlibrary library) {
+    for (hws_symbol_t *symbol = image->symbols; symbol != NULL; symbol = symbol->next) {
+        if (symbol->kind != HWS_SYMBOL_MANAGED) {
+            continue;
+        }
+        CUdeviceptr address;
+        HWS_TRY(hws_error_from_driver(cuLibraryGetManaged(&address, &symbol->bytes, library, symbol->name)));
+        if (!hws_managed_set(symbol, (void *) (uintptr_t) address)) {
+            return cudaErrorMemoryAllocation;
+        }
+        if (symbol->managedCopy != NULL) {
+            memcpy(*symbol->managedPointer, symbol->managedCopy, symbol->bytes);
+            free(symbol->managedCopy);
+            symbol->managedCopy = NULL;
+        }
+    }
+    return cudaSuccess;
+}
+
 void hws_image_unload_all(void) {
     pthread_mutex_lock(&registryLock);
     for (hws_image_t *image = images; image != NULL; image = image->next) {
         CUlibrary library = atomic_exchange(&image->library, NULL);
         for (hws_symbol_t *symbol = image->symbols; library != NULL && symbol != NULL; symbol = symbol->next) {
             atomic_store(&symbol->kernel, NULL);
+            if (symbol->kind == HWS_SYMBOL_MANAGED) {
+                hws_managed_keep(symbol);
+            }
         }
         if (library != NULL) {
             /* The reset that follows frees it anyway. */
@@ -182,6 +227,9 @@ static cudaError_t hws_image_load(hws_image_t *image, CUlibrary *library_p) {
         } else if (library == NULL) {
             error = hws_error_from_driver(cuLibraryLoadData(&library, image->wrapper, NULL, NULL, 0, NULL, NULL, 0));
             if (error == cudaSuccess) {
+                if (hws_managed_place(image, library) != cudaSuccess) {
+                    fprintf(stderr, "hawser: __managed__ variables are not available to the host\n");
+                }
                 atomic_store_explicit(&image->library, library, memory_order_release);
             }
         }
@@ -197,16 +245,6 @@ HWS_API char __cudaInitModule(void **fatCubinHandle) {
     cudaError_t error = hws_context_enter();
     if (error == cudaSuccess) {
         error = hws_image_load(image, &library);
-    }
-    for (hws_symbol_t *symbol = image->symbols; error == cudaSuccess && symbol != NULL; symbol = symbol->next) {
-        if (symbol->kind == HWS_SYMBOL_MANAGED) {
-            CUdeviceptr address = 0;
-            size_t bytes = 0;
-            error = hws_error_from_driver(cuLibraryGetManaged(&address, &bytes, library, symbol->name));
-            if (error == cudaSuccess) {
-                *symbol->managedPointer = (void *) (uintptr_t) address;
-            }
-        }
     }
     if (error != cudaSuccess) {
         fprintf(stderr, "hawser: __managed__ variables are not available: %s\n", cudaGetErrorString(error));

@@ -58,8 +58,13 @@ HWS_API cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority) {
 HWS_TWIN(cudaStreamGetPriority, (cudaStream_t hStream, int *priority), (hws_stream_ptsz(hStream), priority))
 
 HWS_API cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags) {
+    CUstreamCaptureStatus status;
     HWS_REQUIRE(flags != NULL);
     HWS_ENTER_CONTEXT();
+    HWS_TRY(hws_error_from_driver(cuStreamIsCapturing(hStream, &status)));
+    if (status != CU_STREAM_CAPTURE_STATUS_NONE) {
+        return hws_error_record(cudaErrorStreamCaptureUnsupported); /* as NVIDIA's runtime, unlike the driver */
+    }
     return hws_result(cuStreamGetFlags(hStream, flags));
 }
 HWS_TWIN(cudaStreamGetFlags, (cudaStream_t hStream, unsigned int *flags), (hws_stream_ptsz(hStream), flags))
@@ -97,9 +102,23 @@ HWS_TWIN(cudaStreamGetAttribute,
          (cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out),
          (hws_stream_ptsz(hStream), attr, value_out))
 
+/* NVIDIA's runtime checks the attribute before the error of a kernel. */
+static bool hws_stream_has_attribute(cudaLaunchAttributeID attr) {
+    switch ((CUstreamAttrID) attr) {
+        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+            return true;
+        default:
+            return false;
+    }
+}
+
 HWS_API cudaError_t cudaStreamSetAttribute(cudaStream_t hStream, cudaLaunchAttributeID attr,
                                            const cudaLaunchAttributeValue *value) {
-    HWS_REQUIRE(value != NULL);
+    HWS_REQUIRE(value != NULL && hws_stream_has_attribute(attr));
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamSetAttribute(hStream, (CUstreamAttrID) attr, (const CUstreamAttrValue *) value));
 }

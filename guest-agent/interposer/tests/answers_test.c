@@ -242,8 +242,8 @@ static void shouldRefuseWhatTheDeviceLacks(void) {
     HWS_CHECK(cuMemBatchDecompressAsync(&params, 1, 0, &index, NULL) == CUDA_ERROR_NOT_SUPPORTED);
     HWS_CHECK(index == SIZE_MAX);
     HWS_CHECK(cuMemBatchDecompressAsync(&params, 1, 0, NULL, NULL) == CUDA_ERROR_NOT_SUPPORTED);
-    HWS_CHECK(cuMemBatchDecompressAsync(&params, 1, 1, &index, NULL) == CUDA_ERROR_INVALID_VALUE);
-    HWS_CHECK(cuMemBatchDecompressAsync(NULL, 1, 0, &index, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuMemBatchDecompressAsync(&params, 1, 1, &index, NULL) == CUDA_ERROR_NOT_SUPPORTED);
+    HWS_CHECK(cuMemBatchDecompressAsync(NULL, 1, 0, &index, NULL) == CUDA_ERROR_NOT_SUPPORTED);
 }
 
 /* Checks the last record: its opcode, handles and numbers. */

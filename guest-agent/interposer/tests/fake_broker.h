@@ -45,6 +45,18 @@ static _Atomic unsigned broker_graph_count;
 static _Atomic bool broker_updates; /* whether updates of executable graphs succeed */
 static _Atomic uint64_t broker_graph_call, broker_graph_memory = 0x7000000000;
 
+/*
+ * The managed variables of each module that is loaded: `count` of 4 bytes each, `step` apart, the first at `address`. A
+ * load moves them by `distance` for each earlier try. The bytes from `base` on lie in `bytes`, because the guest is this
+ * process.
+ */
+static struct {
+    uint64_t base, address, step, distance;
+    uint32_t count; /* 0: none */
+    unsigned loads, unloads, tries;
+    uint8_t bytes[1 << 20];
+} broker_managed;
+
 /* The outstanding work of its one stream: host functions, and copies from the copy area. */
 typedef struct broker_work {
     uint64_t callback; /* 0: a copy */
@@ -341,6 +353,24 @@ static void broker_run(void) {
     }
 }
 
+/* Where the bytes at a device's address are. */
+static uint8_t *broker_memory(uint64_t address) {
+    bool is_managed = broker_managed.base != 0 && address - broker_managed.base < sizeof broker_managed.bytes;
+    return is_managed ? broker_managed.bytes + (address - broker_managed.base) : (uint8_t *) address;
+}
+
+static void broker_list_variables(const hws_record_header_t *request, const uint8_t *payload) {
+    uint64_t reply[1 + 2 * 4] = {broker_managed.count};
+    uint32_t first = (uint32_t) broker_u64(payload, 8), at = first;
+    for (; at < broker_managed.count && at < first + 4; at++) {
+        reply[1 + 2 * (at - first)] =
+            broker_managed.address + broker_managed.tries * broker_managed.distance + at * broker_managed.step;
+        reply[2 + 2 * (at - first)] = 4;
+    }
+    reply[0] |= (uint64_t) (at - first) * 16 << 32;
+    broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, reply, 8 + (at - first) * 16);
+}
+
 static void broker_serve(const hws_record_header_t *request, const uint8_t *payload) {
     static uint64_t released;
     uint64_t words[2] = {0};
@@ -363,6 +393,24 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
             free((void *) broker_u64(payload, 0));
             break;
         case HWS_OPCODE_hwsImageLoad:
+            broker_managed.loads++;
+            broker_managed.tries = (uint32_t) broker_u64(payload, 16) >> 8;
+            words[0] = (uint64_t) (broker_managed.count != 0) << 32;
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 16);
+            return;
+        case HWS_OPCODE_hwsImageUnload:
+            broker_managed.unloads++;
+            break;
+        case HWS_OPCODE_hwsManagedVariables:
+            broker_list_variables(request, payload);
+            return;
+        case HWS_OPCODE_hwsGlobalGet:
+            words[0] = broker_managed.address + broker_managed.tries * broker_managed.distance;
+            words[1] = 4;
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 16);
+            return;
+        case HWS_OPCODE_hwsContextsQuery:
+            words[0] = 1;
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
             return;
         case HWS_OPCODE_hwsFunctionGet:
@@ -401,12 +449,12 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
             atomic_store(&broker_part_opcode, (uint32_t) request->opcode);
             break;
         case HWS_OPCODE_hwsCopyHtoD:
-            memcpy((void *) broker_u64(payload, 0),
+            memcpy(broker_memory(broker_u64(payload, 0)),
                    payload + (request->length_bytes - 32) - (broker_u64(payload, 16) + 7) / 8 * 8,
                    broker_u64(payload, 16));
             break;
         case HWS_OPCODE_hwsCopyDtoH:
-            broker_send_data(request, (const uint8_t *) broker_u64(payload, 0), broker_u64(payload, 8));
+            broker_send_data(request, broker_memory(broker_u64(payload, 0)), broker_u64(payload, 8));
             return;
         case HWS_OPCODE_hwsWriteBox:
         case HWS_OPCODE_hwsReadBox:

@@ -124,11 +124,32 @@ static void shouldGoOnFromMappingToMapping(void) {
     }
 }
 
+static void shouldKnowMemoryThatADeviceHasForTheHost(void) {
+    hws_range_t host = range_of(BASE, 4096, HWS_MEMORY_HOST, 0), found;
+    hws_range_t mapped = range_of(BASE, 4096, HWS_MEMORY_MAPPED, 0);
+    hws_range_t managed = range_of(2 * BASE, 4096, HWS_MEMORY_MANAGED, 0);
+    mapped.mirrored = true;
+    HWS_CHECK(hws_interval_insert(&host) && hws_interval_insert(&managed));
+    HWS_CHECK(!hws_interval_is_mirrored(BASE) && hws_interval_is_mirrored(2 * BASE + 4095));
+    HWS_CHECK(hws_interval_insert(&mapped));
+    hws_interval_set_mirrored(BASE + 1, true); /* no range starts there */
+    HWS_CHECK(hws_interval_find(HWS_SIDE_HOST, BASE, &found) && !found.mirrored && found.twin == 0);
+    hws_interval_set_mirrored(BASE, true);
+    HWS_CHECK(hws_interval_find(HWS_SIDE_HOST, BASE + 9, &found) && found.mirrored && found.twin == BASE);
+    HWS_CHECK(hws_interval_is_mirrored(BASE + 4095) && !hws_interval_is_mirrored(BASE + 4096));
+    HWS_CHECK(!hws_interval_is_managed(BASE, 1) && hws_interval_is_managed(2 * BASE, 1));
+    hws_interval_set_mirrored(BASE, false);
+    HWS_CHECK(hws_interval_remove(HWS_SIDE_HOST, BASE, &found) && !found.mirrored && found.twin == 0);
+    HWS_CHECK(hws_interval_remove(HWS_SIDE_DEVICE, BASE, &found));
+    HWS_CHECK(hws_interval_remove(HWS_SIDE_DEVICE, 2 * BASE, &found));
+}
+
 int main(void) {
     HWS_RUN(shouldAgreeWithAByteMap);
     HWS_RUN(shouldRefuseEmptyAndWrappingRanges);
     HWS_RUN(shouldKeepHostAndDeviceApart);
     HWS_RUN(shouldRemoveWhatBelongsToAModule);
     HWS_RUN(shouldGoOnFromMappingToMapping);
+    HWS_RUN(shouldKnowMemoryThatADeviceHasForTheHost);
     return 0;
 }

@@ -108,6 +108,53 @@ static void shouldTrapReadsAndWritesWhenArmed(void) {
     HWS_CHECK(reads == 2 && writes == 2 && *byte_at(30, 1) == 31);
 }
 
+#define ADOPTED_PAGES 16384u /* enough to give another thread time to write meanwhile */
+#define SLOTS 16384u         /* words of pages 16 to 31 */
+
+static _Atomic bool adopted;
+static _Atomic uint32_t written;
+
+/* Writes the slots in turn, and checks that each has kept its last value. */
+static void *write_slots(void *unused) {
+    (void) unused;
+    volatile uint32_t *slots = (volatile uint32_t *) byte_at(16, 0);
+    uint32_t end = UINT32_MAX;
+    for (uint32_t i = 0; i < end; i++) {
+        HWS_CHECK(slots[i % SLOTS] == (i < SLOTS ? 0 : i - SLOTS + 1));
+        slots[i % SLOTS] = i + 1;
+        atomic_store_explicit(&written, i, memory_order_relaxed);
+        end = end == UINT32_MAX && atomic_load(&adopted) ? i + 2 * SLOTS : end;
+    }
+    return NULL;
+}
+
+static void shouldKeepTheBytesOfMemoryInUse(void) {
+    static uint8_t found[ADOPTED_PAGES];
+    pthread_t service, writer;
+    HWS_CHECK(trap->open());
+    HWS_CHECK(mmap((void *) (uintptr_t) BASE, ADOPTED_PAGES * PAGE, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0)
+              == (void *) (uintptr_t) BASE);
+    memset((void *) byte_at(PAGES, 0), 7, (ADOPTED_PAGES - PAGES - 1) * PAGE);
+    *byte_at(3, 5) = 9;
+    HWS_CHECK(pthread_create(&writer, NULL, write_slots, NULL) == 0);
+    while (atomic_load(&written) < SLOTS) {
+    }
+    HWS_CHECK(trap->adopt(BASE, ADOPTED_PAGES * PAGE));
+    memset(present, 2, sizeof present); /* free memory: an access that has met the change is only tried again */
+    HWS_CHECK(pthread_create(&service, NULL, service_main, NULL) == 0);
+    atomic_store(&adopted, true);
+    HWS_CHECK(pthread_join(writer, NULL) == 0);
+    HWS_CHECK(*byte_at(3, 5) == 9 && *byte_at(ADOPTED_PAGES - 2, 9) == 7 && *byte_at(ADOPTED_PAGES - 1, 9) == 0);
+    HWS_CHECK(trap->arm(BASE, ADOPTED_PAGES * PAGE));
+    trap->find_present(BASE, ADOPTED_PAGES, found);
+    HWS_CHECK(found[3] == 1 && found[16] == 1 && found[40] == 0 && found[ADOPTED_PAGES - 2] == 1);
+    HWS_CHECK(((const uint8_t *) trap->bytes_at(BASE + 3 * PAGE))[5] == 9);
+    memset(present, 0, sizeof present);
+    trap->drop(BASE, ADOPTED_PAGES * PAGE);
+    HWS_CHECK(*byte_at(3, 5) == 4 && reads == 1);
+}
+
 static void shouldTrapAgainAfterProtectAndDrop(void) {
     begin_armed();
     *byte_at(1, 0) = 50;
@@ -142,6 +189,35 @@ static void shouldServeManyThreads(void) {
         HWS_CHECK(pthread_join(threads[i], NULL) == 0);
     }
     HWS_CHECK(reads == (int) PAGES && *byte_at(17, 3) == 200 && *byte_at(17, THREADS) == 18);
+}
+
+/* Fills an eighth of the pages, as a thread that brings them ahead. */
+static void *fill_share(void *argument) {
+    uint64_t first = (uintptr_t) argument * (PAGES / THREADS);
+    uint8_t bytes[PAGES / THREADS * PAGE];
+    for (unsigned i = 0; i < PAGES / THREADS; i++) {
+        memset(bytes + (size_t) i * PAGE, (int) (first + i + 1), PAGE);
+    }
+    HWS_CHECK(trap->fill(BASE + first * PAGE, bytes, sizeof bytes, first % (2 * PAGES / THREADS) == 0));
+    trap->wake(BASE + first * PAGE, sizeof bytes);
+    return NULL;
+}
+
+static void shouldFillByManyThreads(void) {
+    pthread_t threads[THREADS];
+    begin_armed();
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        HWS_CHECK(pthread_create(&threads[i], NULL, fill_share, (void *) i) == 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        HWS_CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    for (unsigned page = 0; page < PAGES; page++) {
+        present[page] = 1;
+        HWS_CHECK(*byte_at(page, 77) == page + 1);
+        *byte_at(page, 78) = 0;
+    }
+    HWS_CHECK(reads == 0 && writes == PAGES / 2); /* every second share was filled for writing */
 }
 
 static sigjmp_buf escape;
@@ -221,8 +297,10 @@ int main(void) {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         RUN(shouldProvideZerosUntilArmed);
         RUN(shouldTrapReadsAndWritesWhenArmed);
+        RUN(shouldKeepTheBytesOfMemoryInUse);
         RUN(shouldTrapAgainAfterProtectAndDrop);
         RUN(shouldServeManyThreads);
+        RUN(shouldFillByManyThreads);
         RUN(shouldLeaveOtherFaultsToTheProgram);
         RUN(shouldSurviveAHandlerThatIsInstalledLater);
         RUN(shouldEndTheProcessAtAFaultWithoutHandler);

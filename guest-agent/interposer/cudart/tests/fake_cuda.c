@@ -155,6 +155,17 @@ FAKE CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary lib
     return result;
 }
 
+FAKE int fake_managed[2], fake_managed_at;
+
+FAKE CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name) {
+    CUresult result = RECORD(library, name, 0);
+    if (result == CUDA_SUCCESS) {
+        *dptr = (CUdeviceptr) (uintptr_t) &fake_managed[fake_managed_at];
+        *bytes = sizeof(int);
+    }
+    return result;
+}
+
 FAKE CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                              unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                              unsigned int sharedMemBytes, CUstream stream, void **kernelParams, void **extra) {

@@ -23,6 +23,9 @@ int fake_calls_of(const char *name);
 /* Lets a function fail with a CUresult until fake_clear(). */
 void fake_fail(const char *name, int result);
 
+/* Memory of the managed variable of all libraries, and which of it the next look-up gives. */
+extern int fake_managed[2], fake_managed_at;
+
 /* Records a call and returns the result that the test has set. */
 int fake_record(const char *name, uint64_t a, uint64_t b, uint64_t c);
 

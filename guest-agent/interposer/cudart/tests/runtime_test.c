@@ -15,6 +15,9 @@ void __cudaRegisterFunction(void **handle, const char *hostFun, char *deviceFun,
                             uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize);
 void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
                        int constant, int global);
+void __cudaRegisterManagedVar(void **handle, void **hostVarPtrAddress, char *deviceAddress, const char *deviceName,
+                              int ext, size_t size, int constant, int global);
+char __cudaInitModule(void **handle);
 unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *func);
@@ -74,6 +77,7 @@ static const dim3 THREADS = {32, 1, 1};
 /* Stand-ins for nvcc's output: one wrapper for each fat binary, host addresses for kernels and variables. */
 static uint64_t wrapperA[3] = {0x00000001466243B1, 0, 0};
 static uint64_t wrapperB[3] = {0x00000002466243B1, 0, 0};
+static uint64_t wrapperC[3] = {0x00000001466243B1, 0, 0};
 static char kernelA, kernelAbsent, kernelB, variableA;
 static void **imageA, **imageB;
 
@@ -348,6 +352,32 @@ static void callback(cudaStream_t stream, cudaError_t status, void *userData) {
     callbackStatus = status;
 }
 
+/* nvcc's host code reads a managed variable through this pointer, and passes its address for its symbol. */
+static int *managedPointer;
+
+static void shouldKeepManagedVariablesOverAReset(void) {
+    void **image = __cudaRegisterFatBinary(wrapperC), *address = NULL;
+    fake_clear();
+    __cudaRegisterManagedVar(image, (void **) &managedPointer, NULL, "managed", 0, sizeof(int), 0, 0);
+    __cudaRegisterFatBinaryEnd(image);
+    CHECK(managedPointer == NULL);
+    fake_managed[0] = 7;
+    CHECK(__cudaInitModule(image) == 1 && managedPointer == &fake_managed[0] && *managedPointer == 7);
+    CHECK(cudaGetSymbolAddress(&address, managedPointer) == cudaSuccess && address == managedPointer);
+    CHECK(cudaGetSymbolAddress(&address, &managedPointer) == cudaSuccess && address == managedPointer);
+    *managedPointer = 41;
+    CHECK(cudaDeviceReset() == cudaSuccess);
+    CHECK(managedPointer != &fake_managed[0] && *managedPointer == 41);
+    *managedPointer = 42;
+    fake_managed[fake_managed_at = 1] = 7; /* a load sets the initial value */
+    CHECK(cudaGetSymbolAddress(&address, managedPointer) == cudaSuccess && address == &fake_managed[1]);
+    CHECK(managedPointer == &fake_managed[1] && *managedPointer == 42);
+    __cudaUnregisterFatBinary(image);
+    CHECK(cudaGetSymbolAddress(&address, &managedPointer) == cudaErrorInvalidSymbol);
+    CHECK(cudaGetSymbolAddress(&address, managedPointer) == cudaErrorInvalidSymbol);
+    (void) cudaGetLastError();
+}
+
 static void shouldTranslateTheStatusForCallbacks(void) {
     CHECK(cudaStreamAddCallback(NULL, callback, &callbackStatus, 0) == cudaSuccess);
     CHECK(callbackStatus == cudaErrorIllegalAddress);
@@ -475,5 +505,6 @@ int main(void) {
     shouldRefuseChannelsThatNoArrayHas();
     shouldNameAnUnsupportedFunctionOnce();
     shouldUnloadAnImageThatIsUnregistered();
+    shouldKeepManagedVariablesOverAReset();
     return 0;
 }

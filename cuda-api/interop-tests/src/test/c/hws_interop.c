@@ -6,6 +6,7 @@
 #include "hws_interop.h"
 #include "hws_channel.h"
 #include "hws_layout.h"
+#include "hws_wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,14 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     }
     *reply_bytes_p = reply_length;
     return 0;
+}
+
+int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_length, const hws_vary_t *ranges,
+              uint32_t count) {
+    (void) ranges;
+    (void) count;
+    capture(opcode, flags | HWS_FLAG_REPLY, payload, payload_length, NULL, 0);
+    return reply_length == 0 ? 0 : HWS_LOST_STATUS;
 }
 
 int hws_read(uint32_t opcode, const void *payload, uint32_t payload_length, const hws_target_t *target, bool wait) {

@@ -3,6 +3,7 @@ package io.hawser.interop;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.CType;
 import io.hawser.cuda.generator.model.Description;
 import io.hawser.cuda.generator.model.DescriptionReader;
 import io.hawser.cuda.generator.model.Library;
@@ -65,8 +66,15 @@ class InteropTest {
         return description.libraries().stream().flatMap(library -> each(library, rule));
     }
 
+    /** The library's own result; 46, CUDA_ERROR_DEVICE_UNAVAILABLE, for the driver. */
+    private static int lost(Library library) {
+        return library.errors().lost() == null ? 46 : ((CType.Enumeration) library.types().find(library.result()))
+            .values().get(library.errors().lost()).intValue();
+    }
+
     private static Stream<DynamicTest> each(Library library, Rule rule) {
-        InteropSuite suite = new InteropSuite(new GeneratedJava(library, InteropTest.class.getClassLoader()), program);
+        InteropSuite suite = new InteropSuite(new GeneratedJava(library, InteropTest.class.getClassLoader()), program,
+            lost(library));
         return library.travelling().stream().map(function -> dynamicTest(function.symbol(),
             () -> rule.check(suite, function)));
     }

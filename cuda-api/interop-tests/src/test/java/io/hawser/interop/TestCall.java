@@ -93,6 +93,17 @@ final class TestCall implements CallContext {
         return !isRejected();
     }
 
+    @Override
+    public MemorySegment object(String type, MemorySegment content) {
+        check();
+        return content;
+    }
+
+    @Override
+    public void answerIn(int invalidValue, int invalidHandle) {
+        // Each library's checks fail alike here.
+    }
+
     private void check() {
         switch (doubt.next()) {
             case 1 -> fail(1);

@@ -58,6 +58,18 @@ public interface CallContext {
      */
     boolean checkDevice(long address, long bytes);
 
+    /**
+     * Resolves the content of an object that the guest keeps, or a number behind a pointer.
+     *
+     * @param type the structure of the content.
+     * @param content the structure, in the request.
+     * @return the argument of the backend; undefined when rejected.
+     */
+    MemorySegment object(String type, MemorySegment content);
+
+    /** States that the call's results are those of another library than the driver: what rejecting checks report. */
+    void answerIn(int invalidValue, int invalidHandle);
+
     /** Ends the call with an error, never 0: the reply's status, or the session's deferred error. */
     void fail(int cuResult);
 

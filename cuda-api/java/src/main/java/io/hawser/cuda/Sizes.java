@@ -8,6 +8,10 @@ public final class Sizes {
     /** Larger than any buffer or allocation. */
     public static final long MOST = Long.MAX_VALUE;
 
+    /** By cudaDataType: floats of 32, 64 and 16 bits, integers, complex types; 0 for types of 4 and 6 bits. */
+    private static final byte[] ELEMENTS = {4, 8, 2, 1, 8, 16, 4, 2, 1, 2, 4, 8, 4, 8, 2, 4, 0, 1, 0, 1, 2, 4, 2, 4, 8,
+        16, 8, 16, 1, 1, 1, 0, 0, 0};
+
     private Sizes() {
     }
 
@@ -28,5 +32,31 @@ public final class Sizes {
     /** Span in memory of {@code rows} rows of {@code width} bytes that are {@code pitch} bytes apart. */
     public static long box(long pitch, long rows, long width) {
         return rows == 0 || width == 0 ? 0 : add(multiply(pitch, rows - 1), width);
+    }
+
+    /** One of two sizes: {@code ifZero} if the number is 0, as CUBLAS_OP_N and CUBLAS_SIDE_LEFT are. */
+    public static long pick(long number, long ifZero, long otherwise) {
+        return number == 0 ? ifZero : otherwise;
+    }
+
+    /** Span of a matrix of columns that are {@code ld} elements apart. */
+    public static long matrix(long ld, long rows, long columns, long elementBytes) {
+        return box(multiply(ld, elementBytes), columns, multiply(rows, elementBytes));
+    }
+
+    /** Span of a vector; a negative increment reads it backwards. */
+    public static long vector(long n, long increment, long elementBytes) {
+        return box(multiply(Math.abs(increment), elementBytes), n, elementBytes);
+    }
+
+    /** Elements of a packed triangle of {@code n} rows. */
+    public static long triangle(long n) {
+        long twice = multiply(n, add(n, 1));
+        return twice == MOST ? MOST : twice / 2;
+    }
+
+    /** Bytes of an element of a cudaDataType (library_types.h of CUDA 13.0); 0 for a type without whole bytes. */
+    public static long element(long type) {
+        return type < 0 || type >= ELEMENTS.length ? 0 : ELEMENTS[(int) type];
     }
 }

@@ -183,6 +183,10 @@ public final class Worker {
         if (seat != null) {
             session.useTurns(seat);
         }
+        if (control != null) { // a rehearsal leaves no thread behind: see confine()
+            link.watchGuest(
+                () -> sessionEnded("the guest has gone while a call of the driver blocks its session", true));
+        }
         link.execute(this::startSession);
         link.schedule(this::sendStats, STATS_INTERVAL_MS);
     }
@@ -311,7 +315,6 @@ public final class Worker {
             }
             Jail.closeListener(report.listener());
         }
-        backend.confined();
         ready = new WorkerMessage.Ready(ready.pid(), ready.backend(), report.text(), ready.devices());
     }
 

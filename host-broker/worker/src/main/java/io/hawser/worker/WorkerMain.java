@@ -2,6 +2,7 @@ package io.hawser.worker;
 
 import io.hawser.cuda.backend.BackendOptions;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.worker.calls.Calls;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.ControlCodec;
 import io.hawser.worker.control.ControlSocket;
@@ -117,6 +118,7 @@ public final class WorkerMain {
             } else {
                 loading.join();
             }
+            Calls.loadAhead();
             worker.confine(options.jail());
             status = worker.run() ? 0 : 1;
             // The message of a GPU that cannot be opened gives the cause, so the stack trace is logged at DEBUG only.

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.shm.wire.RecordWriter;
@@ -33,6 +34,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class BlockingDriverTest {
     private static final int ENTRIES = 1024; // entries of a stream's queue, as in NVIDIA's driver
     private static final long CALLBACK = 77;
+    private static final int NOT_READY = 600; // CUDA_ERROR_NOT_READY
 
     @Parameter
     private Carrier carrier;
@@ -137,6 +139,149 @@ class BlockingDriverTest {
                 expected.putInt(launches - 1 - i);
             }
             assertArrayEquals(expected.array(), guest.read(memory, 4 * launches, 0));
+            rig.leave();
+        }
+    }
+
+    @Test
+    void shouldAnswerAnyNumberOfCallsThatIssueNothing() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            long held = guest.createStream();
+            holdStream(guest, held);
+            for (int i = 0; i < 3000; i++) {
+                assertEquals(NOT_READY, guest.call(CudaOpcodes.cuStreamQuery, held).status());
+                assertEquals(0, guest.call(Guest.MEM_GET_INFO).status());
+            }
+            acknowledge(guest);
+            assertEquals(0, guest.synchronize(held));
+            rig.leave();
+        }
+    }
+
+    @Test
+    void shouldServeAnyNumberOfCallsWhoseWorkEnds() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            int launches = 5000;
+            long held = guest.createStream();
+            long other = guest.createStream();
+            long memory = guest.allocate(4096);
+            long fill = guest.function(guest.loadImage("fill"), "fill");
+            holdStream(guest, held);
+            for (int i = 0; i < 100; i++) {
+                guest.launch(fill, held, fill(memory + 8, 1, i)); // work that does not end
+            }
+            for (int i = 0; i < launches; i++) {
+                guest.launch(fill, other, fill(memory, 1, i));
+            }
+            assertEquals(0, guest.synchronize(other));
+            for (int i = 0; i < launches; i++) {
+                assertEquals(4, guest.read(memory, 4, other).length);
+            }
+            acknowledge(guest);
+            assertEquals(0, guest.synchronize(held));
+            rig.leave();
+        }
+    }
+
+    @Test
+    void shouldServeAnyNumberOfStreamsThatAreDestroyed() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            long memory = guest.allocate(4096);
+            long fill = guest.function(guest.loadImage("fill"), "fill");
+            long held = guest.createStream();
+            holdStream(guest, held);
+            for (int i = 0; i < 1500; i++) {
+                long stream = guest.createStream();
+                guest.launch(fill, stream, fill(memory, 1, i));
+                guest.send(CudaOpcodes.cuStreamDestroy_v2, 0, stream);
+            }
+            long last = guest.createStream();
+            guest.launch(fill, last, fill(memory, 1, 7));
+            assertEquals(0, guest.synchronize(last));
+            acknowledge(guest);
+            assertEquals(0, guest.synchronize(held));
+            rig.leave();
+        }
+    }
+
+    @Test
+    void shouldLetHostFunctionsRunThatAnotherWaitsFor() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            long memory = guest.allocate(64);
+            long held = guest.createStream();
+            long other = guest.createStream();
+            holdStream(guest, held);
+            guest.as(2).send(Guest.MEM_FREE, 0, memory); // waits for the host function
+            guest.as(1);
+            for (int i = 0; i < 200; i++) {
+                guest.send(Guest.HOST_FUNCTION, Guest.CREDITED, other, CALLBACK + 1);
+                assertEquals(CALLBACK + 1, guest.next().i64(RecordLayout.CALLBACK_CALLBACK_ID_OFFSET));
+                guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, CALLBACK + 1);
+                assertEquals(0, guest.synchronize(other));
+            }
+            acknowledge(guest);
+            assertEquals(0, guest.synchronize(held));
+            rig.leave();
+        }
+    }
+
+    @Test
+    void shouldTakeAnyNumberOfHostFunctionsBehindHostFunction() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            int functions = 300;
+            long memory = guest.allocate(64);
+            long fill = guest.function(guest.loadImage("fill"), "fill");
+            holdStream(guest, 0);
+            for (int i = 1; i <= functions; i++) {
+                guest.send(Guest.HOST_FUNCTION, Guest.CREDITED, 0, CALLBACK + i);
+                guest.launch(fill, 0, fill(memory, 1, i));
+            }
+            acknowledge(guest);
+            for (int i = 1; i <= functions; i++) {
+                assertEquals(CALLBACK + i, guest.next().i64(RecordLayout.CALLBACK_CALLBACK_ID_OFFSET));
+                guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, CALLBACK + i);
+            }
+            assertEquals(0, guest.synchronize(0));
+            rig.leave();
+        }
+    }
+
+    @Test
+    void shouldAnswerQueriesWhileCallsAreHeld() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            long memory = guest.allocate(64);
+            long fill = guest.function(guest.loadImage("fill"), "fill");
+            long held = guest.createStream();
+            long idle = guest.createStream();
+            long recorded = guest.newId(HandleKind.EVENT);
+            long other = guest.newId(HandleKind.EVENT);
+            guest.send(CudaOpcodes.cuEventCreate, 0, recorded, 2);
+            guest.send(CudaOpcodes.cuEventCreate, 0, other, 2);
+            holdStream(guest, held);
+            for (int i = 0; i < 2000; i++) { // more than are issued
+                guest.launch(fill, held, fill(memory, 1, i));
+            }
+            guest.send(CudaOpcodes.cuEventRecordWithFlags, Guest.CREDITED, recorded, held, 0);
+            guest.send(CudaOpcodes.cuStreamWaitEvent, Guest.CREDITED, held, other, 0);
+            for (int i = 0; i < 3; i++) {
+                assertEquals(NOT_READY, guest.call(CudaOpcodes.cuStreamQuery, held).status());
+                assertEquals(NOT_READY, guest.call(CudaOpcodes.cuEventQuery, recorded).status());
+                assertEquals(0, guest.call(CudaOpcodes.cuStreamQuery, idle).status());
+                assertEquals(0, guest.call(CudaOpcodes.cuEventQuery, other).status());
+                assertEquals(0, guest.synchronize(idle));
+            }
+            long waits = guest.as(2).send(CudaOpcodes.cuEventSynchronize, Guest.REPLY, recorded);
+            guest.as(1);
+            acknowledge(guest);
+            assertEquals(0, guest.replyTo(waits).status());
+            assertEquals(0, guest.synchronize(held));
+            assertEquals(0, guest.call(CudaOpcodes.cuStreamQuery, held).status());
             rig.leave();
         }
     }

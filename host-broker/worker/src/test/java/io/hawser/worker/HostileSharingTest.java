@@ -80,9 +80,7 @@ class HostileSharingTest {
             long bytes = new long[] {0, 1, UNIT, UNIT, UNIT, Long.MAX_VALUE}[random.nextInt(6)];
             int descriptor = random.nextInt(3) == 0 ? -1
                 : Descriptors.memory("hostile", random.nextInt(4) == 0 ? UNIT / 2 : UNIT);
-            if (bytes > 0) {
-                count(name, 1);
-            }
+            count(name, 1);
             write("{'type':'found','name':'" + name + "','handle':'" + handle() + "','column':"
                 + (random.nextInt(8) == 0 ? 63 : 0) + ",'bytes':" + bytes + "}", descriptor);
             if (descriptor >= 0) {
@@ -121,7 +119,11 @@ class HostileSharingTest {
             : kind == 1 ? HandleKind.MEM_ALLOCATION : HandleKind.EVENT);
         Guest.Received reply = guest.call(kind == 0 ? CudaOpcodes.hwsIpcOpen
             : kind == 1 ? CudaOpcodes.hwsMemImport : CudaOpcodes.hwsIpcOpenEvent, id, name[0], name[1]);
-        if (reply.status() == 0 && kind < 2) {
+        if (reply.status() == 0 && kind == 2) {
+            guest.send(CudaOpcodes.cuEventRecordWithFlags, Guest.CREDITED, id, 0, 0);
+            guest.call(CudaOpcodes.cuEventQuery, id);
+            guest.send(CudaOpcodes.cuEventDestroy_v2, 0, id);
+        } else if (reply.status() == 0) {
             assertEquals(0, guest.call(kind == 0 ? CudaOpcodes.hwsIpcClose : CudaOpcodes.hwsMemRelease, id).status());
         }
         return reply.status() == 0;

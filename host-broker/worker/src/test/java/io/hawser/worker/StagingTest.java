@@ -119,7 +119,7 @@ class StagingTest {
                 "garbage".getBytes(StandardCharsets.US_ASCII)));
             assertEquals(0, reply.status());
             assertEquals(200, reply.i32(0));
-            assertEquals("not an image", new String(reply.buffer(8, 4), StandardCharsets.US_ASCII));
+            assertEquals("not an image", new String(reply.buffer(16, 8), StandardCharsets.US_ASCII));
         }
     }
 

@@ -171,6 +171,11 @@ public interface GpuBackend extends AutoCloseable {
     /** Finds a variable; {@code outPointerAndBytes} receives its address and size (two 64-bit numbers). */
     int global(long module, String name, MemorySegment outPointerAndBytes);
 
+    /** The managed variables of modules. */
+    default ManagedVariables managedVariables() {
+        return module -> List.of();
+    }
+
     /** Copies to the device in stream order; {@code source} stays valid until the copy is done. */
     int copyHtoD(long destination, MemorySegment source, long stream);
 
@@ -286,6 +291,11 @@ public interface GpuBackend extends AutoCloseable {
         return CUresult.CUDA_ERROR_NOT_SUPPORTED;
     }
 
+    /** Words that streams of several processes write and wait for; null when this GPU has none. */
+    default Signals signals() {
+        return null;
+    }
+
     /**
      * Waits for values and writes values in stream order; the addresses have been checked.
      *
@@ -345,14 +355,6 @@ public interface GpuBackend extends AutoCloseable {
      */
     default void loadAhead() {
         // A backend without such files has nothing to load.
-    }
-
-    /**
-     * States that the process can open no files but the GPU's own. The backend no longer offers features that need
-     * others ({@link #deviceInfo}, {@link #memorySharing}). Call after {@link #loadAhead}, before any session.
-     */
-    default void confined() {
-        // A backend that needs no files does not change.
     }
 
     /** Frees everything, including running work. */

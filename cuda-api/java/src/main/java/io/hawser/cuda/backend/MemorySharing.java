@@ -3,7 +3,7 @@ package io.hawser.cuda.backend;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Access to another process's device memory and events. Methods return a CUresult and use the current context. The
+ * Access to another process's device memory. Methods return a CUresult and use the current context. The
  * caller has checked the addresses. Session thread.
  */
 public interface MemorySharing {
@@ -33,20 +33,4 @@ public interface MemorySharing {
      * @param address the address from {@link #open}.
      */
     int close(long address);
-
-    /**
-     * Creates the handle of an event.
-     *
-     * @param event created with CU_EVENT_INTERPROCESS; any other is CUDA_ERROR_INVALID_HANDLE.
-     * @param out receives the handle ({@value #HANDLE_BYTES} bytes).
-     */
-    int shareEvent(long event, MemorySegment out);
-
-    /**
-     * Opens another process's event; it is destroyed like any other event.
-     *
-     * @param handle normally a handle from {@link #shareEvent}, but the guest can send any bytes.
-     * @param out receives the event (8 bytes).
-     */
-    int openEvent(MemorySegment handle, MemorySegment out);
 }

@@ -32,6 +32,7 @@ public interface BrokerConfig {
     Database database();
     Worker worker();
     PoolConfig pool();
+    LibrariesConfig libraries();
     Gpu gpu();
     Tokens tokens();
     Sessions sessions();

@@ -2,12 +2,15 @@ package io.hawser.broker.ipc;
 
 import com.sun.management.UnixOperatingSystemMXBean;
 import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.shm.events.EventPage;
 import io.hawser.shm.os.Descriptors;
+import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.jboss.logging.Logger;
 
 /**
  * Device memory that sessions of a vGPU share with each other under random names. Knowing a name is the permission to
@@ -26,10 +29,16 @@ import java.util.Optional;
  *     importers. The owner gives its own charge back after the broker's answer, so that no byte is uncounted.
  * <li>With the last importer the name is removed, and {@link Charges#release} ends the count.
  * </ul>
- * A name belongs to one vGPU, so a hostile worker cannot charge another vGPU. In its own vGPU it can report too many
+ * An event has importers as well, but costs nothing. The broker makes its page of memory ({@link EventPage}), whose
+ * descriptor the owner finds, too. When the worker of a session that uses it has exited, the broker completes the
+ * session's records there.
+ *
+ * <p>A name belongs to one vGPU, so a hostile worker cannot charge another vGPU. In its own vGPU it can report too many
  * bytes, as in the ledger's memory, or too few, which {@code OutsideLook} finds in the importers' processes.
  */
 public final class SharedMemory {
+    private static final Logger LOG = Logger.getLogger(SharedMemory.class);
+
     /** Limit of names of one session; a correct worker needs no more. */
     public static final int MAX_NAMES = 1024;
     /** Imports of one session at a time; an honest worker has no more. Bounds the table and its charges. */
@@ -61,13 +70,15 @@ public final class SharedMemory {
         private final long session;
         private final WorkerMessage.Share share;
         private final int descriptor; // closed when the entry has no owner any more
+        private final EventPage page; // null for memory; closed with the entry
         private final Map<Long, Integer> importers = new HashMap<>(); // imports, by session
         private boolean isOrphan; // the owner has freed the memory
 
-        Entry(long session, WorkerMessage.Share share, int descriptor) {
+        Entry(long session, WorkerMessage.Share share, int descriptor, EventPage page) {
             this.session = session;
             this.share = share;
             this.descriptor = descriptor;
+            this.page = page;
         }
     }
 
@@ -99,26 +110,50 @@ public final class SharedMemory {
     /**
      * Stores a name until its session withdraws it or ends.
      *
-     * @param descriptor the memory's, this table's from now on; {@link #NO_DESCRIPTOR} for none.
+     * @param descriptor the memory's, this table's from now on; {@link #NO_DESCRIPTOR} for none, as for an event.
      * @return false when the vGPU already has the name, or a limit of names or descriptors is reached. The descriptor
      *     is then closed.
      */
     public boolean share(long session, String vgpu, WorkerMessage.Share share, int descriptor) {
         Map<String, Entry> names = byVgpu.computeIfAbsent(vgpu, name -> new HashMap<>());
         int count = counts.getOrDefault(session, 0);
-        if (count >= MAX_NAMES || descriptor >= 0 && !hasRoom(vgpu)
-            || names.putIfAbsent(share.name(), new Entry(session, share, descriptor)) != null) {
+        Entry entry = count >= MAX_NAMES || (descriptor >= 0 || !share.isMemory()) && !hasRoom(vgpu)
+            || names.containsKey(share.name()) ? null : entry(session, share, descriptor);
+        if (entry == null) {
             if (descriptor >= 0) {
                 Descriptors.close(descriptor);
             }
             return false;
         }
+        names.put(share.name(), entry);
         counts.put(session, count + 1);
-        if (descriptor >= 0) {
+        if (entry.descriptor >= 0) {
             descriptors.merge(vgpu, 1, Integer::sum);
             descriptorCount++;
         }
         return true;
+    }
+
+    /** An entry, for an event with a page; null when the machine has no memory for that, or for a passed descriptor. */
+    private static Entry entry(long session, WorkerMessage.Share share, int descriptor) {
+        if (share.isMemory()) {
+            return new Entry(session, share, descriptor, null);
+        }
+        if (descriptor >= 0) {
+            return null;
+        }
+        try {
+            int made = EventPage.create();
+            try {
+                return new Entry(session, share, made, EventPage.map(made));
+            } catch (IOException e) {
+                Descriptors.close(made);
+                throw e;
+            }
+        } catch (IOException e) {
+            LOG.warnf("an event cannot be shared: %s", e.getMessage());
+            return null;
+        }
     }
 
     private boolean hasRoom(String vgpu) {
@@ -143,16 +178,25 @@ public final class SharedMemory {
             descriptorCount--;
         }
         if (entry.importers.isEmpty()) {
-            names.remove(entry.share.name());
-        } else {
-            entry.isOrphan = true;
+            remove(names, entry);
+            return;
+        }
+        entry.isOrphan = true;
+        if (entry.share.isMemory()) {
             charges.keep(vgpu, entry.share);
         }
     }
 
+    private static void remove(Map<String, Entry> names, Entry entry) {
+        names.remove(entry.share.name());
+        if (entry.page != null) {
+            entry.page.close();
+        }
+    }
+
     /**
-     * Finds what another session of the vGPU has shared under this name. The session becomes an importer of memory, but
-     * not of an event.
+     * Finds what another session of the vGPU has shared under this name. Another session than the owner's becomes
+     * an importer.
      *
      * @return empty if no session shares the name, or if the session has too many imports.
      */
@@ -161,7 +205,7 @@ public final class SharedMemory {
         if (entry == null || entry.isOrphan) {
             return Optional.empty();
         }
-        if (entry.share.isMemory() && entry.session != session) {
+        if (entry.session != session) {
             int count = imports.getOrDefault(session, 0);
             if (count >= MAX_IMPORTS) {
                 return Optional.empty();
@@ -185,8 +229,10 @@ public final class SharedMemory {
 
     private void forgetUnused(String vgpu, Map<String, Entry> names, Entry entry) {
         if (entry.isOrphan && entry.importers.isEmpty()) {
-            names.remove(entry.share.name());
-            charges.release(vgpu, entry.share);
+            remove(names, entry);
+            if (entry.share.isMemory()) {
+                charges.release(vgpu, entry.share);
+            }
         }
     }
 
@@ -199,6 +245,9 @@ public final class SharedMemory {
         }
         Map<String, Entry> names = byVgpu.get(vgpu);
         for (Entry entry : List.copyOf(names.values())) {
+            if (entry.page != null && (entry.session == session || entry.importers.containsKey(session))) {
+                entry.page.endRecords((int) session);
+            }
             if (entry.importers.remove(session) != null) {
                 forgetUnused(vgpu, names, entry);
             }

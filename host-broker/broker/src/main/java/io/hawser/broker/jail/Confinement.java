@@ -13,6 +13,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -25,7 +26,7 @@ import org.jboss.logging.Logger;
 public final class Confinement implements AutoCloseable {
     /** For workers that are not jailed. */
     public static final Confinement NONE = new Confinement(JailMode.OFF, 0, false, Spawner.PLAIN, List.of(), false,
-        null, "", null);
+        null, "", null, new MathLibraries(Map.of(), Map.of()));
 
     /** Weight of a worker that starts while a guest waits for it: that of a full compute share. */
     public static final int AWAITED_WEIGHT = 10_000;
@@ -53,10 +54,12 @@ public final class Confinement implements AutoCloseable {
     private final WorkerGroups groups; // null where the broker cannot create any
     private final String noGroups;
     private final MemoryLimit memory;
+    private final MathLibraries libraries;
     private volatile String workers = "";
 
     private Confinement(JailMode mode, int firstUser, boolean isWatched, Spawner spawner, List<String> missing,
-        boolean takesArguments, WorkerGroups groups, String noGroups, MemoryLimit memory) {
+        boolean takesArguments, WorkerGroups groups, String noGroups, MemoryLimit memory,
+        MathLibraries libraries) {
         this.mode = mode;
         this.firstUser = firstUser;
         this.isWatched = isWatched;
@@ -66,6 +69,7 @@ public final class Confinement implements AutoCloseable {
         this.groups = groups;
         this.noGroups = noGroups;
         this.memory = memory;
+        this.libraries = libraries;
     }
 
     /**
@@ -74,7 +78,7 @@ public final class Confinement implements AutoCloseable {
      * @throws IllegalArgumentException when the jail must be complete and cannot be; the message names the missing
      * parts.
      */
-    public static Confinement of(BrokerConfig.Worker config) {
+    public static Confinement of(BrokerConfig.Worker config, MathLibraries libraries) {
         JailMode mode = config.jail();
         if (mode == JailMode.OFF) {
             return NONE;
@@ -105,7 +109,7 @@ public final class Confinement implements AutoCloseable {
         MemoryLimit memory = MemoryLimit.of(config.memoryMax().map(size -> OptionalLong.of(size.asLongValue()))
             .orElse(OptionalLong.empty()));
         Confinement made = new Confinement(mode, firstUser, isWatched, spawner, missing, takesArguments, groups,
-            noGroups, memory);
+            noGroups, memory, libraries);
         if (mode == JailMode.STRICT) {
             if (firstUser == 0) {
                 missing.add("user of its own (only root can give one, and hawser.worker.first-uid must not be 0)");
@@ -211,7 +215,8 @@ public final class Confinement implements AutoCloseable {
      */
     public void watch(long worker, int pid, int listener, Consumer<String> abuse) throws PosixException {
         Set<String> devices = gpuDevices(pid);
-        Watcher.start(worker, SystemCalls.takeDescriptor(pid, listener), devices, abuse);
+        Watcher.start(worker, SystemCalls.takeDescriptor(pid, listener), devices,
+            libraries.files(), abuse);
     }
 
     /** The GPU's device files that a worker has open; only these can be opened for it later. */

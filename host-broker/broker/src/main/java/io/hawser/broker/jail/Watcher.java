@@ -8,13 +8,16 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
 /**
  * Answers the system calls that one worker's filter does not allow (seccomp's user notification). It opens the GPU's
- * device files for the worker, since NVIDIA's driver needs one descriptor for each mapping. It rejects all other calls
+ * device files for the worker, since NVIDIA's driver needs one descriptor for each mapping, and the machine's math
+ * libraries, which a worker loads at a session's first call. It rejects all other calls
  * and logs them. The worker's path is only compared with the broker's own list, and the broker opens the path of that
  * list. One thread for each worker, which sleeps between calls.
  */
@@ -42,33 +45,44 @@ public final class Watcher {
 
     private static final int OPENAT = 257; // Linux asm/unistd_64.h
     private static final int OPEN = 2;
+    private static final int NEWFSTATAT = 262;
     // Linux fcntl.h
     private static final int O_ACCMODE = 3;
     private static final int O_NOFOLLOW = 0400000;
     private static final int O_CLOEXEC = 02000000;
     /** The permitted flags of open: O_ACCMODE, O_NONBLOCK, O_CLOEXEC and O_LARGEFILE. */
     private static final int OPEN_FLAGS = O_ACCMODE | 04000 | O_CLOEXEC | 0100000;
-    /** Longest path to read; device files have short ones. */
-    private static final int MAX_PATH_BYTES = 128;
+    /** Longest path to read; stops a worker from filling the broker's memory. */
+    private static final int MAX_PATH_BYTES = 1024;
     /** Log lines for one worker; further rejections are only counted. */
     private static final int MAX_LINES = 20;
     /** Rejections after which the worker is ended; stops it from occupying a processor of the broker. */
     private static final int MAX_REFUSALS = 10_000;
     /** The C library reads these for its memory allocator and the number of processors, and works without them. */
     private static final Set<String> HARMLESS = Set.of("/proc/sys/vm/overcommit_memory", "/proc/stat",
-        "/sys/devices/system/cpu/online");
+        "/sys/devices/system/cpu/online", "/sys/devices/system/cpu/possible");
     private static final long STACK_BYTES = 256 * 1024;
 
     private final long worker;
     private final int listener;
     private final Set<String> devices;
+    private final Map<String, String> libraries;
     private final Consumer<String> abuse;
+    private final Set<String> folders; // of the libraries, each with a slash
+    private final Set<String> names; // of their files
     private int refusals;
+    private int lines;
 
-    private Watcher(long worker, int listener, Set<String> devices, Consumer<String> abuse) {
+    private Watcher(long worker, int listener, Set<String> devices, Map<String, String> libraries,
+        Consumer<String> abuse) {
         this.worker = worker;
         this.listener = listener;
         this.devices = devices;
+        this.libraries = libraries;
+        folders = libraries.keySet().stream().filter(file -> file.contains("/lib"))
+            .map(file -> file.substring(0, file.lastIndexOf('/') + 1)).collect(Collectors.toUnmodifiableSet());
+        names = libraries.keySet().stream().map(file -> file.substring(file.lastIndexOf('/') + 1))
+            .collect(Collectors.toUnmodifiableSet());
         this.abuse = abuse;
     }
 
@@ -78,10 +92,12 @@ public final class Watcher {
      * @param worker number of the worker, for the log.
      * @param listener the descriptor; the watcher owns it from now on.
      * @param devices paths of device files that the worker may open.
+     * @param libraries paths of files that the worker may read, each with the file that is opened.
      * @param abuse called once, on the watcher's thread, when the worker must end for too many rejected calls.
      */
-    public static void start(long worker, int listener, Set<String> devices, Consumer<String> abuse) {
-        Watcher watcher = new Watcher(worker, listener, Set.copyOf(devices), abuse);
+    public static void start(long worker, int listener, Set<String> devices, Map<String, String> libraries,
+        Consumer<String> abuse) {
+        Watcher watcher = new Watcher(worker, listener, Set.copyOf(devices), libraries, abuse);
         Thread.ofPlatform().daemon().name("hawser-watch-" + worker).stackSize(STACK_BYTES).start(watcher::run);
     }
 
@@ -105,7 +121,7 @@ public final class Watcher {
             abuse.accept("its jail cannot be watched");
         } finally {
             Posix.close(listener);
-            if (refusals > MAX_LINES) {
+            if (lines > MAX_LINES) {
                 LOG.warnf("worker %d: its jail refused %d system calls in all", worker, refusals);
             }
         }
@@ -113,8 +129,10 @@ public final class Watcher {
 
     private void answer(MemorySegment request, MemorySegment answer) {
         int number = request.get(ValueLayout.JAVA_INT, NUMBER_OFFSET);
-        String path = number == OPENAT ? path(request, 1) : number == OPEN ? path(request, 0) : "";
-        if (number == OPENAT && devices.contains(path) && open(request, answer, path)) {
+        String path = number == OPENAT || number == NEWFSTATAT ? path(request, 1)
+            : number == OPEN ? path(request, 0) : "";
+        String file = devices.contains(path) ? path : libraries.get(path);
+        if (number == OPENAT && file != null && open(request, answer, file)) {
             return;
         }
         answer.fill((byte) 0);
@@ -123,14 +141,14 @@ public final class Watcher {
             : -SystemCalls.EACCES);
         SystemCalls.ioctl(listener, NOTIF_SEND, answer); // a failure means that the thread has ended: ignored
         if (!HARMLESS.contains(path)) {
-            refused(request, number, path);
+            refused(request, number, path, !isSearch(number, path));
         }
     }
 
-    /** Opens a device file for the worker; returns false when it fails and the call still needs an answer. */
+    /** Opens a device file or a library for the worker; returns false when the call still needs an answer. */
     private boolean open(MemorySegment request, MemorySegment answer, String path) {
         int flags = (int) argument(request, 2);
-        if ((flags & ~OPEN_FLAGS) != 0) {
+        if ((flags & ~OPEN_FLAGS) != 0 || !devices.contains(path) && (flags & O_ACCMODE) != 0) {
             return false;
         }
         long opened = SystemCalls.open(path, flags & OPEN_FLAGS | O_NOFOLLOW);
@@ -149,9 +167,15 @@ public final class Watcher {
         }
     }
 
-    private void refused(MemorySegment request, int number, String path) {
+    /** Whether the dynamic linker searches a library, or a folder with variants of libraries. */
+    private boolean isSearch(int number, String path) {
+        return number == NEWFSTATAT ? folders.stream().anyMatch(path::startsWith)
+            : names.contains(path.substring(path.lastIndexOf('/') + 1));
+    }
+
+    private void refused(MemorySegment request, int number, String path, boolean isLogged) {
         refusals++;
-        if (refusals <= MAX_LINES) {
+        if (isLogged && ++lines <= MAX_LINES) {
             String what = path.isEmpty() ? String.format("%x, %x, %x", argument(request, 0), argument(request, 1),
                 argument(request, 2)) : '"' + Printable.text(path, MAX_PATH_BYTES) + '"';
             LOG.warnf("worker %d: its jail refused %s(%s)", worker, NAMES.of(number), what);

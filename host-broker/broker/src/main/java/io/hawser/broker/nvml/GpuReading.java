@@ -12,7 +12,7 @@ import java.util.Map;
  * the part of the machine's processors that its workers used.
  * @param powerWatts of the whole board.
  * @param sensors further figures; a figure that the GPU lacks is missing.
- * @param traits properties; one that the GPU lacks is missing.
+ * @param traits properties, without those that the GPU lacks.
  * @param peers the states of peer access to other GPUs, by UUID: {@link Nvml#peerStates}.
  * @param processBytes device memory of each computing process, by process id; empty where the driver has no figures.
  */

@@ -2,6 +2,7 @@ package io.hawser.broker.pool;
 
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.jail.Confinement;
+import io.hawser.broker.jail.MathLibraries;
 import io.hawser.broker.model.WorkerKind;
 import java.io.File;
 import java.io.IOException;
@@ -50,9 +51,12 @@ public record WorkerCommand(List<String> command, List<String> environment, List
                 passed.add(name.strip() + "=" + value);
             }
         }
+        MathLibraries libraries = MathLibraries.find(config.libraries().path());
+        passed.add(libraries.variable());
         List<String> awaitedFlags = worker.command().isEmpty() ? split(config.pool().awaitedFlags().orElse(""))
             : List.of();
-        return new WorkerCommand(command, List.copyOf(passed), awaitedFlags, null, Confinement.of(worker));
+        return new WorkerCommand(command, List.copyOf(passed), awaitedFlags, null,
+            Confinement.of(worker, libraries));
     }
 
     /**

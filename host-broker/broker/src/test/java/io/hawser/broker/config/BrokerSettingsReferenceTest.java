@@ -61,7 +61,7 @@ class BrokerSettingsReferenceTest {
                 settings.put(key(p.getMethod()), p);
             }
         });
-        comments = SourceComments.read(Stream.of(BrokerConfig.class, PoolConfig.class)
+        comments = SourceComments.read(Stream.of(BrokerConfig.class, PoolConfig.class, LibrariesConfig.class)
             .map(source -> Repository.file(FOLDER + source.getSimpleName() + ".java")).toList(), this::link);
     }
 
@@ -120,7 +120,7 @@ class BrokerSettingsReferenceTest {
     }
 
     private String page() {
-        Markdown page = new Markdown("`BrokerConfig` and `PoolConfig` (doc comments and defaults)",
+        Markdown page = new Markdown("`BrokerConfig`, `PoolConfig` and `LibrariesConfig` (doc comments and defaults)",
             "Settings of the broker")
             .prose("""
                 Give a setting as `-Dhawser.listen.port=7654` on the command line of `hawser-broker`, as

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.shm.events.EventPage;
 import io.hawser.shm.os.Descriptors;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -21,17 +22,7 @@ class SharedMemoryTest {
     private static final int MAX_DESCRIPTORS = 40;
 
     private final Map<String, Long> charges = new HashMap<>();
-    private final SharedMemory memory = new SharedMemory(new SharedMemory.Charges() {
-        @Override
-        public void keep(String vgpu, WorkerMessage.Share share) {
-            charges.merge(vgpu, share.chargedBytes(), Long::sum);
-        }
-
-        @Override
-        public void release(String vgpu, WorkerMessage.Share share) {
-            charges.merge(vgpu, -share.chargedBytes(), Long::sum);
-        }
-    }, MAX_DESCRIPTORS);
+    private final SharedMemory memory = new SharedMemory(new ChargeSums(charges), MAX_DESCRIPTORS);
 
     private static WorkerMessage.Share named(int name) {
         return new WorkerMessage.Share(String.format("%032x", name), "ab".repeat(64), 100 + name, 0, 1000 + name,
@@ -143,7 +134,49 @@ class SharedMemoryTest {
         find(2, "one", name(9));
         memory.sessionEnded(1, "one");
         assertEquals(Map.of(), charges);
+        assertEquals(1, memory.size(), "the event that another session uses");
+        memory.sessionEnded(2, "one");
         assertEquals(0, memory.size());
+    }
+
+    private static WorkerMessage.Share event(int name) {
+        return new WorkerMessage.Share(name(name), "00", 0, 0, 0, false);
+    }
+
+    private EventPage page(long session, int name) throws IOException {
+        return EventPage.map(memory.find(session, "one", name(name)).orElseThrow().descriptor());
+    }
+
+    @Test
+    void shouldCompleteRecordsOfEndedSessions() throws IOException {
+        assertTrue(share(1, "one", event(9)));
+        try (EventPage owner = page(1, 9); EventPage second = page(2, 9); EventPage third = page(3, 9)) {
+            int first = owner.claim(1);
+            int later = second.claim(2);
+            memory.sessionEnded(1, "one");
+            assertTrue(third.isDone(first));
+            assertFalse(third.isDone(later));
+            assertEquals(Optional.empty(), find(4, "one", name(9)), "its owner has ended");
+            memory.sessionEnded(2, "one");
+            assertTrue(third.isDone(later), "also after the owner");
+            memory.release(3, "one", name(9));
+        }
+        assertEquals(0, memory.size());
+        assertEquals(0, memory.descriptors());
+        assertEquals(Map.of(), charges);
+    }
+
+    @Test
+    void shouldLimitEventsAsDescriptors() {
+        int made = 0;
+        while (share(1, "one", event(100 + made))) {
+            made++;
+        }
+        assertEquals(MAX_DESCRIPTORS / 4, made);
+        memory.unshare(1, "one", name(100));
+        assertTrue(share(1, "one", event(99)));
+        memory.sessionEnded(1, "one");
+        assertEquals(0, memory.descriptors());
     }
 
     @Test

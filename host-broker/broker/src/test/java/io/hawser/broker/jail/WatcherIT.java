@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -39,7 +40,8 @@ class WatcherIT {
             OutputStream in = process.getOutputStream()) {
             assertTrue(out.readLine().startsWith("begins "));
             int listener = Integer.parseInt(out.readLine().substring("listener ".length()));
-            Watcher.start(1, SystemCalls.takeDescriptor((int) process.pid(), listener), devices, abuse::complete);
+            Watcher.start(1, SystemCalls.takeDescriptor((int) process.pid(), listener), devices, Map.of(),
+                abuse::complete);
             in.write('\n');
             in.flush();
             List<String> lines = new ArrayList<>();

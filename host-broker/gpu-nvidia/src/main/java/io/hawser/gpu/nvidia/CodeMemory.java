@@ -1,31 +1,20 @@
 package io.hawser.gpu.nvidia;
 
-import io.airlift.compress.v3.Decompressor;
-import io.airlift.compress.v3.MalformedInputException;
-import io.airlift.compress.v3.lz4.Lz4JavaDecompressor;
-import io.airlift.compress.v3.zstd.ZstdJavaDecompressor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
  * Estimates the device memory that code will take: for the code itself and for its variables, which may be far larger
  * than the image. The driver reports this neither before nor after it has loaded the code. Of several versions of the
- * code, the largest counts. Code that cannot be read counts with the length in its header. Any thread.
- *
- * <p>The software GPU's {@code FatBinary} describes the layout of a fat binary. The driver, which reads the image
- * afterwards, checks it.
+ * code, the largest counts. Code that cannot be read counts with the length in its header. One thread.
  */
-final class CodeMemory {
-    /** The largest code that is unpacked; larger code counts with the length in its header. Bounds a buffer. */
-    private static final long MAX_UNPACKED_BYTES = 256L << 20;
+final class CodeMemory implements CodeParts.Visitor {
     private static final int ELF_MAGIC = 0x464C457F;
-    private static final int HEADER_BYTES = 16; // of a fat binary
-    private static final int ENTRY_BYTES = 64; // shortest header of an entry
-    private static final long FLAG_LZ4 = 0x2000;
-    private static final long FLAG_ZSTD = 0x8000;
     // elf.h
     private static final int SECTION_BYTES = 64;
     private static final int SHT_PROGBITS = 1;
@@ -39,8 +28,7 @@ final class CodeMemory {
         + "\\.(?:[busf](\\d{1,3})|(?!align|attribute)\\w+)\\s+([^;={]+)");
     private static final Pattern DIMENSION = Pattern.compile("\\[\\s*(\\d+)\\s*\\]");
 
-    private CodeMemory() {
-    }
+    private final Map<Integer, Long> most = new HashMap<>(); // by fat binary
 
     /**
      * Estimates an image.
@@ -49,60 +37,24 @@ final class CodeMemory {
      * @return bytes, 0 or more; at most {@link Long#MAX_VALUE}.
      */
     static long bytes(MemorySegment image) {
-        int magic = image.byteSize() < Integer.BYTES ? 0 : image.get(ValueLayout.JAVA_INT_UNALIGNED, 0);
-        if (magic != Images.FATBIN_MAGIC) {
-            return ofCode(image);
-        }
-        long sum = 0;
-        long at = 0;
-        while (image.byteSize() - at >= HEADER_BYTES
-            && image.get(ValueLayout.JAVA_INT_UNALIGNED, at) == Images.FATBIN_MAGIC) {
-            long headerBytes = Short.toUnsignedInt(image.get(ValueLayout.JAVA_SHORT_UNALIGNED, at + 6));
-            long bodyBytes = image.get(ValueLayout.JAVA_LONG_UNALIGNED, at + 8);
-            if (headerBytes < HEADER_BYTES || bodyBytes < 0 || bodyBytes > image.byteSize() - at - headerBytes) {
-                break; // the driver rejects it
-            }
-            sum = add(sum, ofEntries(image.asSlice(at + headerBytes, bodyBytes)));
-            at += headerBytes + bodyBytes + 7 & -8L;
-        }
-        return sum;
+        CodeMemory memory = new CodeMemory();
+        CodeParts.visit(image, memory);
+        return memory.bytes();
     }
 
-    private static long ofEntries(MemorySegment body) {
-        long most = 0;
-        long at = 0;
-        while (body.byteSize() - at >= ENTRY_BYTES) {
-            long headerBytes = Integer.toUnsignedLong(body.get(ValueLayout.JAVA_INT_UNALIGNED, at + 4));
-            long payloadBytes = body.get(ValueLayout.JAVA_LONG_UNALIGNED, at + 8);
-            if (headerBytes < ENTRY_BYTES || payloadBytes < 0 || payloadBytes > body.byteSize() - at - headerBytes) {
-                break;
-            }
-            most = Math.max(most, ofEntry(body.asSlice(at, headerBytes),
-                body.asSlice(at + headerBytes, payloadBytes)));
-            at += headerBytes + payloadBytes;
-        }
-        return most;
+    /** The estimate for the image that this has visited. */
+    long bytes() {
+        return most.values().stream().reduce(0L, CodeMemory::add);
     }
 
-    private static long ofEntry(MemorySegment header, MemorySegment payload) {
-        long flags = header.get(ValueLayout.JAVA_LONG_UNALIGNED, 40);
-        if ((flags & (FLAG_LZ4 | FLAG_ZSTD)) == 0) {
-            return ofCode(payload);
-        }
-        int packedBytes = header.get(ValueLayout.JAVA_INT_UNALIGNED, 16);
-        long bytes = header.get(ValueLayout.JAVA_LONG_UNALIGNED, 56);
-        if (packedBytes < 0 || packedBytes > payload.byteSize() || bytes < 0 || bytes > MAX_UNPACKED_BYTES) {
-            return Math.max(0, bytes);
-        }
-        byte[] packed = payload.asSlice(0, packedBytes).toArray(ValueLayout.JAVA_BYTE);
-        byte[] unpacked = new byte[(int) bytes];
-        Decompressor decompressor = (flags & FLAG_ZSTD) != 0 ? new ZstdJavaDecompressor() : new Lz4JavaDecompressor();
-        try {
-            int length = decompressor.decompress(packed, 0, packed.length, unpacked, 0, unpacked.length);
-            return ofCode(MemorySegment.ofArray(unpacked).asSlice(0, length));
-        } catch (MalformedInputException | IllegalArgumentException | IndexOutOfBoundsException e) {
-            return bytes; // unknown compression
-        }
+    @Override
+    public void code(int binary, MemorySegment code) {
+        most.merge(binary, ofCode(code), Math::max);
+    }
+
+    @Override
+    public void packed(int binary, long bytes) {
+        most.merge(binary, bytes, Math::max);
     }
 
     private static long ofCode(MemorySegment code) {
@@ -141,7 +93,7 @@ final class CodeMemory {
     }
 
     private static long ofText(MemorySegment text) {
-        if (text.byteSize() > MAX_UNPACKED_BYTES) {
+        if (text.byteSize() > CodeParts.MAX_UNPACKED_BYTES) {
             return text.byteSize();
         }
         String ptx = new String(text.toArray(ValueLayout.JAVA_BYTE), StandardCharsets.ISO_8859_1);

@@ -10,8 +10,11 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.function.LongConsumer;
 
 /** Device code: loads it, and finds its kernels and variables. A context must be current. Session thread only. */
 final class Images {
@@ -25,20 +28,72 @@ final class Images {
     private static final int[] JIT_OPTIONS = {3, 4, 5, 6}; // info log, its size, error log, its size
 
     private final Map<Long, Long> libraries = new HashMap<>(); // by the module that was made from them
+    private final Map<Long, Set<String>> managed = new HashMap<>(); // names of managed variables, by module or library
+    private final Set<Long> printing = new HashSet<>(); // modules and libraries whose kernels may print
+    private MemorySegment measured = MemorySegment.NULL; // the image of the last call of bytes()
+    private Set<String> measuredManaged = Set.of();
+
+    /** Estimates the device memory of an image; the next load may be of the same image. */
+    long bytes(MemorySegment image) {
+        CodeMemory memory = new CodeMemory();
+        ManagedNames names = new ManagedNames();
+        CodeParts.visit(image, memory, names);
+        measured = image;
+        measuredManaged = names.names();
+        return memory.bytes();
+    }
+
+    /** Notes what an image contains, unless its load has failed. */
+    private int note(int result, MemorySegment image, MemorySegment out, LongConsumer keeper) {
+        if (result != 0) {
+            return result;
+        }
+        long loaded = out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+        keeper.accept(loaded);
+        if (measured != image) {
+            bytes(image);
+        }
+        if (!measuredManaged.isEmpty()) {
+            managed.put(loaded, measuredManaged);
+        }
+        if (PrintSearch.mayPrint(image)) {
+            printing.add(loaded);
+        }
+        measured = MemorySegment.NULL;
+        return 0;
+    }
+
+    /** Whether kernels of a module or library may print. */
+    boolean mayPrint(long loaded) {
+        return printing.contains(loaded);
+    }
+
+    /** Names of variables of a module or library that may be managed. */
+    Set<String> managed(long loaded) {
+        return managed.getOrDefault(loaded, Set.of());
+    }
+
+    /** Forgets what is noted of a module or library. */
+    void forget(long loaded) {
+        managed.remove(loaded);
+        printing.remove(loaded);
+    }
 
     /** Unloads a module from {@link #load}. */
     int unload(long module) {
+        forget(module);
         Long library = libraries.remove(module);
         return library == null ? CudaNative.cuModuleUnload(module) : CudaNative.cuLibraryUnload(library);
     }
 
-    int load(MemorySegment image, MemorySegment out, StringBuilder log) {
-        return load(image, out, log, false);
+    /** Loads a module; {@code keeper} receives its handle, unless the load failed. */
+    int load(MemorySegment image, MemorySegment out, StringBuilder log, LongConsumer keeper) {
+        return note(load(image, out, log, false), image, out, keeper);
     }
 
     /** As {@link #load}, but for every context: {@code out} receives a library. */
-    int loadLibrary(MemorySegment image, MemorySegment out, StringBuilder log) {
-        return load(image, out, log, true);
+    int loadLibrary(MemorySegment image, MemorySegment out, StringBuilder log, LongConsumer keeper) {
+        return note(load(image, out, log, true), image, out, keeper);
     }
 
     private int load(MemorySegment image, MemorySegment out, StringBuilder log, boolean library) {

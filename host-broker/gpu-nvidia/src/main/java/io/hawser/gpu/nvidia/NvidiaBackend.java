@@ -9,8 +9,10 @@ import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.backend.GreenContexts;
+import io.hawser.cuda.backend.ManagedVariables;
 import io.hawser.cuda.backend.MemoryPools;
 import io.hawser.cuda.backend.MemorySharing;
+import io.hawser.cuda.backend.Signals;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CudaDecompressNative;
 import io.hawser.cuda.generated.CudaDriver;
@@ -23,14 +25,12 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
-import java.util.function.LongConsumer;
 import java.util.function.LongToIntFunction;
 
 /** NVIDIA GPUs as the worker's backend. */
@@ -59,20 +59,20 @@ final class NvidiaBackend implements GpuBackend {
     private final StagingSlabs slabs = new StagingSlabs();
     private final Images images = new Images();
     private final Libraries libraries = new Libraries();
+    private final ManagedVariables managed = new NvidiaManagedVariables(images, this::moduleHere);
     private final Launches launches = new Launches();
     private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
     private final NvidiaMemorySharing memorySharing = new NvidiaMemorySharing();
+    private final NvidiaSignals signals = new NvidiaSignals(this);
     private long current;
     private final Graphs graphs = new Graphs(markers, () -> current, this::functionHere);
     private final NvidiaLinker linker = new NvidiaLinker();
-    private boolean confined; // the worker is in its jail and cannot open files
     private final long[] primaries; // by device; 0 until created
     private final Map<Long, Belongings> belongings = new HashMap<>(); // of primary and green contexts
     /** The existing contexts. A call with a destroyed context would make the driver read freed memory. */
     private final Set<Long> contexts = ConcurrentHashMap.newKeySet();
     private final WaitStreams waitStreams = new WaitStreams();
-    private final Set<Long> printing = new HashSet<>(); // modules whose kernels may print; session thread
     private long lastEndNs; // time of the last poll that found something, or of the last new wait; session thread
 
     /** CUDA itself polls without end while it waits; here only where enough processors are available. */
@@ -99,8 +99,7 @@ final class NvidiaBackend implements GpuBackend {
         }
         LOG.log(Level.INFO, "NVIDIA driver for CUDA {0}, {1} device(s)", cuda(version), count);
         NvidiaBackend backend = new NvidiaBackend(count);
-        long context = backend.primary(0);
-        Natives.check("cuMemHostAlloc", inContext(context, backend.slabs::open));
+        Natives.check("cuMemHostAlloc", inContext(backend.primary(0), backend.slabs::open));
         return backend;
     }
 
@@ -141,9 +140,8 @@ final class NvidiaBackend implements GpuBackend {
             attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, device));
         info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.ATTRIBUTE_COUNT_OFFSET, ATTRIBUTES);
         for (int i = 1; i < ATTRIBUTES; i++) {
-            boolean isLost = confined && i == CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED;
             info.set(ValueLayout.JAVA_INT, HwsDeviceInfo.ATTRIBUTES_OFFSET + (long) i * Integer.BYTES,
-                isLost ? 0 : attribute(i, device));
+                attribute(i, device));
         }
         return result;
     }
@@ -380,17 +378,17 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int loadImage(MemorySegment image, MemorySegment out, StringBuilder log) {
-        return keep(images.load(image, out, log), image, out, driver.belongings().modules::add);
+        return images.load(image, out, log, driver.belongings().modules::add);
     }
 
     @Override
     public int loadLibrary(MemorySegment image, MemorySegment out, StringBuilder log) {
-        return keep(images.loadLibrary(image, out, log), image, out, libraries::add);
+        return images.loadLibrary(image, out, log, libraries::add);
     }
 
     @Override
     public long imageBytes(MemorySegment image) {
-        return MemoryCosts.ofCode(CodeMemory.bytes(image));
+        return MemoryCosts.ofCode(images.bytes(image));
     }
 
     @Override
@@ -403,21 +401,9 @@ final class NvidiaBackend implements GpuBackend {
         return MemoryCosts.ofAllocation(bytes);
     }
 
-    /** Keeps what a load has written to {@code out}, unless it failed. */
-    private int keep(int result, MemorySegment image, MemorySegment out, LongConsumer keeper) {
-        if (result == 0) {
-            long loaded = out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
-            keeper.accept(loaded);
-            if (PrintSearch.mayPrint(image)) {
-                printing.add(loaded);
-            }
-        }
-        return result;
-    }
-
     @Override
     public int unloadImage(long module) {
-        printing.remove(module);
+        images.forget(module);
         if (libraries.has(module)) {
             return libraries.unload(module);
         }
@@ -427,11 +413,11 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int function(long module, String name, FunctionInfo out) {
-        long here = libraries.module(module, home());
+        long here = moduleHere(module);
         if (here < 0) {
             return (int) -here;
         }
-        if (printing.contains(module)) {
+        if (images.mayPrint(module)) {
             text.enable(); // enabled here, because a kernel can be launched in several ways
         }
         int result = Images.function(here, name, out);
@@ -441,6 +427,10 @@ final class NvidiaBackend implements GpuBackend {
         return result;
     }
 
+    private long moduleHere(long module) {
+        return libraries.module(module, home());
+    }
+
     /** The handle of a kernel in the current context: a library's kernel has another handle in each. */
     long functionHere(long function) {
         return libraries.here(function, home());
@@ -448,14 +438,19 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public List<String> functionNames(long module) {
-        long here = libraries.module(module, home());
+        long here = moduleHere(module);
         return here < 0 ? null : Images.functionNames(here);
     }
 
     @Override
     public int global(long module, String name, MemorySegment outPointerAndBytes) {
-        long here = libraries.module(module, home());
+        long here = moduleHere(module);
         return here < 0 ? (int) -here : Images.global(here, name, outPointerAndBytes);
+    }
+
+    @Override
+    public ManagedVariables managedVariables() {
+        return managed;
     }
 
     @Override
@@ -542,6 +537,11 @@ final class NvidiaBackend implements GpuBackend {
     }
 
     @Override
+    public Signals signals() {
+        return signals;
+    }
+
+    @Override
     public MemorySharing memorySharing() {
         return memorySharing;
     }
@@ -585,12 +585,6 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public void loadAhead() {
         JitCompiler.load();
-    }
-
-    @Override
-    public void confined() {
-        confined = true;
-        memorySharing.disableEvents(); // the driver shares events through a file in /dev/shm
     }
 
     @Override

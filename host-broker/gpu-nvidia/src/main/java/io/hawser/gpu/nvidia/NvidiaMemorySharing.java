@@ -3,17 +3,14 @@ package io.hawser.gpu.nvidia;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.hawser.cuda.backend.MemorySharing;
-import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/** The driver's sharing of memory and events between processes. Session thread only. */
+/** The driver's sharing of memory between processes. Session thread only. */
 final class NvidiaMemorySharing implements MemorySharing {
     // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only value that CUDA accepts
     private static final int LAZY_ENABLE_PEER_ACCESS = 1;
-
-    private boolean hasEvents = true;
 
     @Override
     public int share(long address, MemorySegment out) {
@@ -50,26 +47,5 @@ final class NvidiaMemorySharing implements MemorySharing {
     @Override
     public int close(long address) {
         return CudaNative.cuIpcCloseMemHandle(address);
-    }
-
-    /** Disables the sharing of events permanently. */
-    void disableEvents() {
-        hasEvents = false;
-    }
-
-    @Override
-    public int shareEvent(long event, MemorySegment out) {
-        if (!hasEvents) {
-            return CUresult.CUDA_ERROR_NOT_SUPPORTED;
-        }
-        return CudaNative.cuIpcGetEventHandle(out, event);
-    }
-
-    @Override
-    public int openEvent(MemorySegment handle, MemorySegment out) {
-        if (!hasEvents) {
-            return CUresult.CUDA_ERROR_NOT_SUPPORTED;
-        }
-        return CudaNative.cuIpcOpenEventHandle(out, handle);
     }
 }

@@ -7,7 +7,7 @@ class FloorsTest {
     @Test
     void shouldUseOnlyPackagesOnLowerFloors() {
         Floors.of("io.hawser.gpu.software")
-            .floor("ptx", "exec", "image")
+            .floor("ptx", "exec", "image", "math")
             .floor("compile")
             .floor("device")
             .floor("")

@@ -12,10 +12,18 @@ import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
 import java.util.List;
 
 /** The arena of device memory. Session thread. */
 final class ArenaCalls implements ArenaManualCalls<Call>, MemoryParts {
+    private static final Logger LOG = System.getLogger(ArenaCalls.class.getName());
+    private static final int CAN_ACCESS = 0; // of peerAttribute: whether the first device can access the other's memory
+
     private final GuestObjects objects;
     private final GpuBackend backend;
     private final DeviceArena arena;
@@ -36,6 +44,29 @@ final class ArenaCalls implements ArenaManualCalls<Call>, MemoryParts {
             call.answerAtOnce();
         }
         call.finish(arena.map(device, address, bytes));
+    }
+
+    @Override
+    public void hwsArenaShare(Call call, int device) {
+        int devices = backend.deviceCount();
+        if (device < 0 || device >= devices) {
+            call.finish(CUresult.CUDA_ERROR_INVALID_DEVICE);
+            return;
+        }
+        List<Integer> others = new ArrayList<>();
+        MemorySegment can = call.scratch(Integer.BYTES);
+        for (int other = 0; other < devices; other++) {
+            if (other != device && backend.peerAttribute(other, device, CAN_ACCESS, can) == 0
+                && can.get(ValueLayout.JAVA_INT_UNALIGNED, 0) != 0) {
+                others.add(other);
+            }
+        }
+        int result = arena.share(device, others);
+        if (result != 0) { // those devices fault when they use managed memory
+            LOG.log(Level.WARNING, "managed memory is not open to all devices: device={0} CUresult={1}", device,
+                result);
+        }
+        call.finish(0);
     }
 
     @Override

@@ -17,6 +17,7 @@ import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
+import io.hawser.worker.session.StreamState;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -216,9 +217,15 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
             return;
         }
         Handle named = call.lastObject();
-        session.work().read(call, call.lastStream(), box.isEmpty() ? 0 : box.bytes(), RecordLayout.MAX_BULK_BYTES,
+        StreamState stream = call.lastStream();
+        session.work().read(call, stream, box.isEmpty() ? 0 : box.bytes(), RecordLayout.MAX_BULK_BYTES,
             (destination, offset, through) -> box.copy(offset, destination.byteSize(),
-                (part, at) -> readPart(named, part, destination.address() + at - offset, through)));
+                (part, at) -> {
+                    if (through == stream.stream()) { // one piece may need several operations
+                        session.work().issued(stream, 1);
+                    }
+                    return readPart(named, part, destination.address() + at - offset, through);
+                }));
     }
 
     /** A long read continues after its call was served, so the array may be destroyed by then. */
@@ -226,7 +233,6 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
         if (objects.handles().find(HandleKind.ARRAY, array.id()) != array) {
             return CudaResult.INVALID_HANDLE;
         }
-        session.gates().issued(1); // one piece may need several operations
         return copy.withMemory(false, array.nativeHandle(), part, CUmemorytype.CU_MEMORYTYPE_HOST, address,
             part.widthBytes(), part.widthBytes() * part.rows(), stream);
     }

@@ -1,21 +1,33 @@
 package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaDispatcher;
 import io.hawser.cuda.generated.CudaOpcodes;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.cublas.CublasOpcodes;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CallDispatcher;
+import io.hawser.worker.session.GuestObjects;
+import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamTable;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
 
 /** The described functions of one session: the generated dispatcher and the hand-written calls. */
 public final class Calls implements CallDispatcher {
     private static final int LIBRARY_SHIFT = 16;
+    private static final int CUBLAS = CublasOpcodes.cublasCreate_v2 >>> LIBRARY_SHIFT;
     private static final int LIBRARY = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
 
     private final CudaDispatcher<Call> dispatcher;
     private final RegionCopies region;
+    private final GuestObjects objects;
+    private final CublasCalls cublas;
 
     /**
      * Makes the calls of a session.
@@ -26,9 +38,10 @@ public final class Calls implements CallDispatcher {
     public Calls(Session session, SharedRegion shared) {
         LaunchCalls launches = new LaunchCalls(session);
         MemoryCalls memory = new MemoryCalls(session);
-        StreamCalls streams = new StreamCalls(session);
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
         region = new RegionCopies(session, shared);
+        objects = session.objects();
+        cublas = new CublasCalls(session);
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
@@ -45,8 +58,8 @@ public final class Calls implements CallDispatcher {
             new HostMemoryCalls(session, shared, region),
             new PoolCalls(session, memory),
             new CopyCalls(session, region),
-            streams,
-            streams,
+            new StreamCalls(session),
+            new EventCalls(session),
             launches,
             new GraphCalls(session, shared),
             new ArrayCalls(session, region, parts),
@@ -58,6 +71,11 @@ public final class Calls implements CallDispatcher {
             new GreenCalls(session),
             new SparseCalls(session, parts),
             new DecompressCalls(session));
+    }
+
+    /** Reads the files that the calls need, before the process enters its jail. */
+    public static void loadAhead() {
+        CublasCalls.loadAhead();
     }
 
     /**
@@ -72,12 +90,20 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean isKnown(int opcode) {
-        return opcode >>> LIBRARY_SHIFT == LIBRARY; // the dispatcher rejects numbers without a description
+        return isDriver(opcode) || isCublas(opcode); // the dispatcher rejects numbers without a description
+    }
+
+    private static boolean isDriver(int opcode) {
+        return opcode >>> LIBRARY_SHIFT == LIBRARY;
+    }
+
+    private static boolean isCublas(int opcode) {
+        return opcode >>> LIBRARY_SHIFT == CUBLAS;
     }
 
     @Override
     public boolean mayWaitForDevice(int opcode) {
-        return CudaOpcodes.mayWaitForDevice(opcode);
+        return CudaOpcodes.mayWaitForDevice(opcode) || CublasOpcodes.mayWaitForDevice(opcode);
     }
 
     @Override
@@ -86,13 +112,83 @@ public final class Calls implements CallDispatcher {
     }
 
     @Override
+    public boolean issuesWork(int opcode) {
+        return CudaOpcodes.issuesWork(opcode) || CublasOpcodes.isCredited(opcode);
+    }
+
+    @Override
+    public boolean opensGate(int opcode) {
+        return CudaOpcodes.opensGate(opcode);
+    }
+
+    @Override
+    public boolean asks(int opcode) {
+        return asksStream(opcode) || opcode == CudaOpcodes.cuEventQuery || opcode == CudaOpcodes.cuEventSynchronize;
+    }
+
+    private static boolean asksStream(int opcode) {
+        return opcode == CudaOpcodes.cuStreamQuery || opcode == CudaOpcodes.cuStreamSynchronize;
+    }
+
+    @Override
+    public long asked(int opcode, MemorySegment record) {
+        return named(record, asksStream(opcode) ? CudaOpcodes.streamOffset(opcode) : CudaOpcodes.eventOffset(opcode));
+    }
+
+    /** An id in a record; -1, which no object has, where the record has none. */
+    private static long named(MemorySegment record, int offset) {
+        long at = RecordLayout.HEADER_BYTES + (long) offset;
+        return offset < 0 || at + Long.BYTES > record.byteSize() ? -1
+            : record.get(ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN), at);
+    }
+
+    @Override
+    public boolean changes(int opcode, MemorySegment record, int asking, long asked) {
+        if (isCublas(opcode)) {
+            return asksStream(asking); // the handle's state names the stream
+        }
+        if (asksStream(asking)) {
+            return stream(named(record, CudaOpcodes.streamOffset(opcode))) == stream(asked);
+        }
+        boolean isWait = opcode == CudaOpcodes.cuStreamWaitEvent || opcode == CudaOpcodes.cuCtxWaitEvent;
+        return named(record, CudaOpcodes.eventOffset(opcode)) == asked && (!isWait || isShared(asked));
+    }
+
+    /** The legacy default stream has two ids. */
+    private static long stream(long id) {
+        return id == StreamTable.LEGACY ? 0 : id;
+    }
+
+    /** Whether other sessions may use an event. The guest queries it to learn that its earlier calls have been made. */
+    private boolean isShared(long event) {
+        Handle handle = objects.handles().find(HandleKind.EVENT, event);
+        return handle != null && handle.info(InterprocessEvent.class) != null;
+    }
+
+    @Override
+    public int unfinished(int opcode, long asked) {
+        return opcode == CudaOpcodes.cuStreamQuery || opcode == CudaOpcodes.cuEventQuery && !isShared(asked)
+            ? CUresult.CUDA_ERROR_NOT_READY : 0;
+    }
+
+    @Override
     public boolean isLaunch(int opcode) {
-        return opcode == CudaOpcodes.hwsLaunch || opcode == CudaOpcodes.cuGraphLaunch;
+        return opcode == CudaOpcodes.hwsLaunch || opcode == CudaOpcodes.cuGraphLaunch
+            || CublasOpcodes.isCredited(opcode);
     }
 
     @Override
     public void dispatch(int opcode, Call call) {
-        dispatcher.dispatch(call);
+        if (isCublas(opcode)) {
+            cublas.dispatch(call);
+        } else {
+            dispatcher.dispatch(call);
+        }
+    }
+
+    @Override
+    public MemorySegment object(Call call, String type, MemorySegment content) {
+        return cublas.object(call, type, content);
     }
 
     @Override

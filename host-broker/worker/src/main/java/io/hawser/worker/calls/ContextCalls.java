@@ -124,4 +124,16 @@ final class ContextCalls implements ContextManualCalls<Call> {
             session.completions().add(() -> call.finishSynchronised(wait));
         }
     }
+
+    @Override
+    public void cuCtxRecordEvent(Call call, long context, long event) {
+        InterprocessEvent shared = EventCalls.shared(call.lastObject());
+        call.finish(shared == null ? backend.driver().cuCtxRecordEvent(context, event) : shared.recordContext(context));
+    }
+
+    @Override
+    public void cuCtxWaitEvent(Call call, long context, long event) {
+        InterprocessEvent shared = EventCalls.shared(call.lastObject());
+        call.finish(shared == null ? backend.driver().cuCtxWaitEvent(context, event) : shared.waitContext(context));
+    }
 }

@@ -32,7 +32,7 @@ final class DecompressCalls implements DecompressManualCalls<Call> {
                     return;
                 }
             }
-            session.gates().issued(1);
+            session.work().issued(call.lastStream(), count - 1);
             call.finish(session.backend().decompress(call.lastStream().stream(), count, params));
         }
     }

@@ -11,6 +11,7 @@ import io.hawser.cuda.generated.HandleKind;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.Gates;
 import io.hawser.worker.session.GraphCallbacks;
 import io.hawser.worker.session.GraphExecState;
 import io.hawser.worker.session.GraphParameters;
@@ -446,6 +447,9 @@ final class GraphCalls implements GraphManualCalls<Call> {
     public void cuGraphLaunch(Call call, long hGraphExec, long hStream) {
         GraphExecState exec = call.lastObject().info(GraphExecState.class);
         long[] ids = exec.beginLaunch();
+        if (ids != null) {
+            session.work().issued(call.lastStream(), (long) ids.length * Gates.HOST_FUNCTION);
+        }
         // Memory that was freed since a copy's addresses were checked may belong to another session by now.
         int result = exec.isAllowed(objects.allocations()) ? graphs.launch(hGraphExec, hStream)
             : CudaResult.INVALID_VALUE;

@@ -370,6 +370,9 @@ final class GraphDecoder {
 
     private Result event(Result result, int type, long id) {
         Handle event = resolve(result, HandleKind.EVENT, id);
+        if (event != null && event.info(InterprocessEvent.class) != null) {
+            return result.error(CudaResult.NOT_SUPPORTED); // a graph's nodes know only the driver's event
+        }
         return event == null ? result : result.plain(type, null,
             type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_EVENT_RECORD ? new GraphNode.EventRecord(event.nativeHandle())
                 : new GraphNode.EventWait(event.nativeHandle()),

@@ -5,6 +5,7 @@ import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.IpcManualCalls;
 import io.hawser.cuda.generated.IpcReplies;
+import io.hawser.shm.events.EventPage;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
@@ -12,6 +13,9 @@ import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SharedNames;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -31,8 +35,10 @@ import java.util.function.Consumer;
  * ledger. Session thread.
  */
 final class IpcCalls implements IpcManualCalls<Call> {
+    private static final Logger LOG = System.getLogger(IpcCalls.class.getName());
     private static final int MAX_SHARED = 1024; // memory and events each, per session; the broker keeps no more
     private static final int MAX_OPENED = 1024; // memory of other sessions; the broker lets a session find no more
+    private static final int DISABLE_TIMING = 2; // CU_EVENT_DISABLE_TIMING
     private static final long EVENT_BYTES = 0; // length of an event in the broker's table; no memory has it
 
     private static final class SharedObject {
@@ -40,6 +46,8 @@ final class IpcCalls implements IpcManualCalls<Call> {
         final long high;
         final byte[] handle;
         boolean isKept; // whether the broker keeps it
+        private final List<Consumer<Boolean>> waiting = new ArrayList<>(); // for the first decision
+        private boolean isDecided;
 
         SharedObject(long low, long high, byte[] handle) {
             this.low = low;
@@ -49,6 +57,22 @@ final class IpcCalls implements IpcManualCalls<Call> {
 
         SharedHandles.Name name() {
             return new SharedHandles.Name(low, high);
+        }
+
+        /** Runs an action once it is decided whether others can find it. */
+        void whenKept(Consumer<Boolean> action) {
+            if (isDecided) {
+                action.accept(isKept);
+            } else {
+                waiting.add(action);
+            }
+        }
+
+        /** Decides whether others can find it. */
+        void keep(boolean kept) {
+            isKept = kept;
+            isDecided = true;
+            waiting.forEach(action -> action.accept(kept));
         }
     }
 
@@ -64,7 +88,7 @@ final class IpcCalls implements IpcManualCalls<Call> {
     // By address. The guest may free a range and use its pieces otherwise, so nothing removes a range: the oldest goes.
     private final Map<Long, SharedObject> ranges = new LinkedHashMap<>();
     private int opened; // memory of other sessions, and openings on their way
-    private final Map<Long, SharedObject> events = new HashMap<>(); // by the guest's id, which is never reused
+    private final Map<Long, SharedObject> events = new HashMap<>(); // shared ones, by the guest's id
 
     IpcCalls(Session session, MemoryParts parts, SharedHandles handles) {
         this.parts = parts;
@@ -224,8 +248,11 @@ final class IpcCalls implements IpcManualCalls<Call> {
         call.deferWithoutRecord();
         String name = new SharedHandles.Name(nameLow, nameHigh).toString();
         session.names().find(name, found -> {
-            if (found == null || found.bytes() == EVENT_BYTES) {
+            if (found == null) {
                 opened--;
+                call.finish(CudaResult.INVALID_VALUE);
+            } else if (found.bytes() == EVENT_BYTES) {
+                release(name);
                 call.finish(CudaResult.INVALID_VALUE);
             } else if (found.isPassed() || found.handle().length != MemorySharing.HANDLE_BYTES || backend == null) {
                 session.names().release(name); // the pieces of a range are opened by themselves
@@ -353,77 +380,138 @@ final class IpcCalls implements IpcManualCalls<Call> {
 
     @Override
     public void hwsIpcShareEvent(Call call, long event) {
-        if (isAbsent(call)) {
+        Handle handle = call.lastObject();
+        InterprocessEvent interprocess = handle.info(InterprocessEvent.class);
+        if (interprocess == null) {
+            call.fail(CudaResult.INVALID_HANDLE);
             return;
         }
-        long id = call.lastObject().id();
-        SharedObject before = events.get(id);
-        if (before != null && before.isKept) {
-            answer(call, before);
+        SharedObject before = events.get(handle.id());
+        if (before != null) {
+            call.deferWithoutRecord();
+            before.whenKept(isKept -> answerEvent(call, before, isKept));
             return;
         }
-        MemorySegment out = call.scratch(MemorySharing.HANDLE_BYTES);
-        int result = backend.shareEvent(event, out);
-        if (result == 0 && before == null && events.size() >= MAX_SHARED) {
-            events.entrySet().removeIf(this::isOver);
-            result = events.size() >= MAX_SHARED ? CudaResult.OUT_OF_MEMORY : 0;
-        }
-        if (result != 0) {
-            call.fail(result);
-            return;
-        }
-        SharedObject entry = before != null ? before
-            : new SharedObject(random.nextLong(), random.nextLong(), out.toArray(ValueLayout.JAVA_BYTE));
-        events.put(id, entry);
+        SharedObject entry = new SharedObject(random.nextLong(), random.nextLong(), new byte[] {0});
+        events.put(handle.id(), entry);
         call.deferWithoutRecord();
-        keep(call, events, id, entry, EVENT_BYTES, null);
+        entry.whenKept(isKept -> answerEvent(call, entry, isKept));
+        String name = entry.name().toString();
+        session.names().share(name, new SharedNames.Memory(entry.handle, EVENT_BYTES, 0, SharedNames.NO_DESCRIPTOR),
+            null, isKept -> {
+                if (isKept) {
+                    session.names().find(name, found -> shareEvent(handle, interprocess, entry, found));
+                } else {
+                    events.remove(handle.id());
+                    entry.keep(false);
+                }
+            });
     }
 
-    /** Whether a shared event has been destroyed; its name is then removed. */
-    private boolean isOver(Map.Entry<Long, SharedObject> event) {
-        boolean isOver = event.getValue().isKept && objects.handles().find(HandleKind.EVENT, event.getKey()) == null;
-        if (isOver) {
-            session.names().unshare(event.getValue().name().toString());
+    /** Uses the page that the broker has made for a shared event. */
+    private void shareEvent(Handle handle, InterprocessEvent event, SharedObject entry, SharedNames.Memory found) {
+        String name = entry.name().toString();
+        EventPage page = found == null ? null : mapped(found);
+        int result = page == null || !objects.isLive(handle.owner()) || !isLive(handle) ? CudaResult.INVALID_HANDLE
+            : objects.enter(handle.owner());
+        if (result == 0) {
+            result = event.share(page, () -> {
+                events.remove(handle.id());
+                session.names().release(name);
+                session.names().unshare(name);
+            });
+        } else if (page != null) {
+            page.close();
         }
-        return isOver;
+        if (result == 0) {
+            endWithHandle(handle, event);
+            result = event.shareRecord(handle.owner().nativeHandle());
+        } else {
+            events.remove(handle.id());
+            if (found != null) {
+                session.names().release(name);
+            }
+            session.names().unshare(name);
+        }
+        entry.keep(result == 0);
+    }
+
+    private boolean isLive(Handle handle) {
+        return objects.handles().find(handle.kind(), handle.id()) == handle;
+    }
+
+    private static EventPage mapped(SharedNames.Memory found) {
+        try {
+            return found.isPassed() ? EventPage.map(found.descriptor()) : null;
+        } catch (IOException e) {
+            LOG.log(Level.WARNING, "the page of an event cannot be used: {0}", e.getMessage());
+            return null;
+        }
+    }
+
+    /** Ends a shared event with its handle or its context. The charge for that costs nothing. */
+    private void endWithHandle(Handle handle, InterprocessEvent event) {
+        MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(handle.owner()), 0);
+        charge.passTo(counted -> {
+            event.destroy();
+            counted.run();
+        });
+        objects.keepCharge(handle, charge);
+    }
+
+    private static void answerEvent(Call call, SharedObject entry, boolean isKept) {
+        if (isKept) {
+            answer(call, entry);
+        } else {
+            call.finish(CudaResult.OUT_OF_MEMORY);
+        }
     }
 
     @Override
     public void hwsIpcOpenEvent(Call call, long eventId, long nameLow, long nameHigh) {
-        if (isAbsent(call)) {
-            return;
-        }
         Handle owner = objects.owningContext();
         if (owner == null || isOwn(events, nameLow, nameHigh)) { // CUDA does not open an event of the same process
             call.fail(CudaResult.INVALID_CONTEXT);
             return;
         }
+        if (session.backend().signals() == null) {
+            call.fail(CudaResult.NOT_SUPPORTED);
+            return;
+        }
         call.deferWithoutRecord();
         String name = new SharedHandles.Name(nameLow, nameHigh).toString();
         session.names().find(name, found -> {
-            if (found == null || found.bytes() != EVENT_BYTES || found.handle().length != MemorySharing.HANDLE_BYTES) {
-                if (found != null && found.bytes() != EVENT_BYTES) { // memory, which the broker counts as imported
-                    session.names().release(name);
-                }
-                call.finish(CUresult.CUDA_ERROR_MAP_FAILED);
-            } else {
-                openEvent(call, owner, eventId, found);
+            EventPage page = found == null || found.bytes() != EVENT_BYTES ? null : mapped(found);
+            int result = page == null ? CUresult.CUDA_ERROR_MAP_FAILED
+                : openEvent(call, owner, eventId, page, () -> session.names().release(name));
+            if (found != null && result != 0) {
+                session.names().release(name);
             }
+            call.finish(result);
         });
     }
 
-    private void openEvent(Call call, Handle owner, long eventId, SharedNames.Memory found) {
-        int entered = objects.isLive(owner) ? objects.enter(owner) : CudaResult.INVALID_CONTEXT;
-        if (entered != 0) {
-            call.finish(entered);
-            return;
-        }
-        MemorySegment handle = Arena.ofAuto().allocate(MemorySharing.HANDLE_BYTES, Long.BYTES);
+    private int openEvent(Call call, Handle owner, long eventId, EventPage page, Runnable closed) {
         MemorySegment out = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
-        int result = backend.openEvent(handle.copyFrom(MemorySegment.ofArray(found.handle())), out);
+        int result = objects.isLive(owner) ? objects.enter(owner) : CudaResult.INVALID_CONTEXT;
         if (result == 0) {
-            call.register(HandleKind.EVENT, eventId, out.get(ValueLayout.JAVA_LONG, 0));
+            result = session.backend().driver().cuEventCreate(out, DISABLE_TIMING);
         }
-        call.finish(result);
+        if (result != 0) {
+            page.close();
+            return result;
+        }
+        long local = out.get(ValueLayout.JAVA_LONG, 0);
+        InterprocessEvent event = new InterprocessEvent(session, local);
+        result = event.share(page, closed);
+        if (result == 0) {
+            objects.register(call, HandleKind.EVENT, eventId, local, owner, event);
+        }
+        if (result != 0 || call.isRejected()) {
+            session.backend().driver().cuEventDestroy_v2(local);
+            return result != 0 ? result : CudaResult.INVALID_VALUE;
+        }
+        endWithHandle(objects.handles().find(HandleKind.EVENT, eventId), event);
+        return 0;
     }
 }

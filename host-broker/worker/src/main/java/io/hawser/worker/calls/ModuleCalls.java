@@ -2,6 +2,7 @@ package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.ManagedVariables.Variable;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.ModuleManualCalls;
 import io.hawser.cuda.generated.ModuleReplies;
@@ -31,10 +32,16 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
 
     private static final int MAX_LOG_BYTES = 65536; // MAX_LOG_BYTES of the description; bounds a reply
     private static final int MAX_NAMES_BYTES = 65536; // as above
-    private static final int LIBRARY = 1; // of hwsImageLoad's optionFlags: the code belongs to no context
+    // hwsImageLoad's optionFlags: the code belongs to no context; how often the guest has loaded it in vain
+    private static final int LIBRARY = 1;
+    private static final int TRIES_SHIFT = 8;
+    private static final int MAX_TRIES = 255;
+    private static final int MAX_VARIABLES = 4096; // of a reply of hwsManagedVariables
+    private static final int VARIABLE_BYTES = 16; // struct HwsManagedVariable: address, bytes
     private static final int LOCAL_SIZE_BYTES = 3; // CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
     private static final int PARAM_BYTES = 8; // struct HwsParam: offset, size
     private static final ValueLayout.OfInt I32 = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final ValueLayout.OfLong I64 = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
 
     private final Session session;
     private final GuestObjects objects;
@@ -59,6 +66,10 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
         MemorySegment image) {
         StringBuilder log = new StringBuilder();
         boolean library = (optionFlags & LIBRARY) != 0;
+        int tries = optionFlags >>> TRIES_SHIFT & MAX_TRIES;
+        if (tries != 0 && objects.owningContext() != null) {
+            backend.managedVariables().move(tries);
+        }
         if (blobId == 0) {
             if (image == null) {
                 call.fatal("an image must be inline or staged: blobId=0");
@@ -86,6 +97,7 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
     /** Loads an image and answers the call; returns the load's CUresult. */
     private int load(Call call, long modId, MemorySegment image, boolean library, int logCapacity, StringBuilder log) {
         MemorySegment out = call.scratch(Long.BYTES);
+        int managed = 0;
         Handle context = objects.owningContext();
         MemoryQuota.Charge charge = context == null ? null
             : objects.quota().claim(objects.deviceOf(context), backend.imageBytes(image));
@@ -95,6 +107,9 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
         } else {
             result = library ? backend.loadLibrary(image, out, log) : backend.loadImage(image, out, log);
             result = result != 0 ? result : register(call, modId, out.get(ValueLayout.JAVA_LONG, 0), library, charge);
+            boolean hasManaged = result == 0
+                && !backend.managedVariables().of(out.get(ValueLayout.JAVA_LONG, 0)).isEmpty();
+            managed = hasManaged ? 1 : 0;
         }
         if (result != 0) {
             if (charge != null) {
@@ -107,7 +122,7 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
         byte[] text = log.toString().getBytes(StandardCharsets.UTF_8);
         int capacity = Math.clamp(Integer.toUnsignedLong(logCapacity), 0, MAX_LOG_BYTES);
         // The reply's status is always 0, so that the log arrives even after a failure.
-        ModuleReplies.hwsImageLoad(call.reply(), result,
+        ModuleReplies.hwsImageLoad(call.reply(), result, managed,
             MemorySegment.ofArray(Arrays.copyOf(text, Math.min(text.length, capacity))));
         call.finish(0);
         return result;
@@ -248,6 +263,13 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
         }
         long address = out.get(ValueLayout.JAVA_LONG, 0);
         long bytes = out.get(ValueLayout.JAVA_LONG, Long.BYTES);
+        allow(module, address, bytes);
+        ModuleReplies.hwsGlobalGet(call.reply(), address, bytes);
+        call.finish(0);
+    }
+
+    /** Lets the guest copy a variable. */
+    private void allow(Handle module, long address, long bytes) {
         if (bytes > 0 && !objects.allocations().contains(address, bytes)) {
             objects.allocations().add(address, bytes, module);
             LibraryVariables library = module.info(LibraryVariables.class);
@@ -255,7 +277,28 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
                 library.add(objects.owningContext(), address);
             }
         }
-        ModuleReplies.hwsGlobalGet(call.reply(), address, bytes);
+    }
+
+    @Override
+    public void hwsManagedVariables(Call call, long mod, int first) {
+        Handle module = call.lastObject();
+        if (!claimLibrary(module)) {
+            call.fail(CudaResult.OUT_OF_MEMORY);
+            return;
+        }
+        List<Variable> all = backend.managedVariables().of(module.nativeHandle());
+        List<Variable> some = all.subList(Math.clamp(first, 0, all.size()), Math.clamp(first + (long) MAX_VARIABLES, 0,
+            all.size()));
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment variables = arena.allocate(Math.max(1, (long) some.size() * VARIABLE_BYTES), Long.BYTES);
+            for (int i = 0; i < some.size(); i++) {
+                allow(module, some.get(i).address(), some.get(i).bytes());
+                variables.setAtIndex(I64, 2L * i, some.get(i).address());
+                variables.setAtIndex(I64, 2L * i + 1, some.get(i).bytes());
+            }
+            ModuleReplies.hwsManagedVariables(call.reply(), all.size(),
+                variables.asSlice(0, (long) some.size() * VARIABLE_BYTES));
+        }
         call.finish(0);
     }
 

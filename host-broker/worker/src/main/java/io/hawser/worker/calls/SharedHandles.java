@@ -196,9 +196,7 @@ final class SharedHandles {
                 done.accept(result, new Opened(name.toString(), found, device, out));
             } else {
                 openedCount--;
-                if (found.bytes() > 0) { // the broker counts no import of an event
-                    session.names().release(name.toString());
-                }
+                session.names().release(name.toString());
                 done.accept(result, null);
             }
         });

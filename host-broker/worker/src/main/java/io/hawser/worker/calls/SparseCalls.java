@@ -23,14 +23,12 @@ import java.util.List;
 final class SparseCalls implements SparseManualCalls<Call> {
     private static final int FIRST_HANDLE_OFFSET = 0; // in the payload of a call whose first parameter is a handle
 
-    private final Session session;
     private final GuestObjects objects;
     private final ArrayBackend backend; // null when the backend has no arrays
     private final MappedParts parts;
     private final ContextWaits waits;
 
     SparseCalls(Session session, MappedParts parts) {
-        this.session = session;
         this.objects = session.objects();
         this.backend = session.backend().arrays();
         this.parts = parts;
@@ -76,7 +74,6 @@ final class SparseCalls implements SparseManualCalls<Call> {
             call.fail(backend == null ? CudaResult.NOT_SUPPORTED : CudaResult.OUT_OF_MEMORY);
             return;
         }
-        session.gates().issued(1);
         int result;
         try (Arena arena = Arena.ofConfined()) {
             result = backend.mapMemory(describe(arena, array, memory, part), stream);

@@ -1,15 +1,11 @@
 package io.hawser.worker.calls;
 
-import io.hawser.cuda.generated.EventManualCalls;
 import io.hawser.cuda.generated.StreamManualCalls;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.Session;
 
-/**
- * Waits for streams and events. The calls are issued in order and answered when their work is done; they block no other
- * thread.
- */
-final class StreamCalls implements StreamManualCalls<Call>, EventManualCalls<Call> {
+/** Waits for streams, and waits of streams. The calls are issued in order; they block no other thread. */
+final class StreamCalls implements StreamManualCalls<Call> {
     private final Session session;
 
     StreamCalls(Session session) {
@@ -23,12 +19,9 @@ final class StreamCalls implements StreamManualCalls<Call>, EventManualCalls<Cal
     }
 
     @Override
-    public void cuEventSynchronize(Call call, long hEvent) {
-        call.deferWithoutRecord();
-        int wait = session.backend().whenEventReached(hEvent,
-            status -> session.completions().add(() -> call.finishSynchronised(status)));
-        if (wait != 0) {
-            session.completions().add(() -> call.finishSynchronised(wait));
-        }
+    public void cuStreamWaitEvent(Call call, long hStream, long hEvent, int flags) {
+        InterprocessEvent shared = EventCalls.shared(call.lastObject());
+        call.finish(shared == null ? session.backend().driver().cuStreamWaitEvent(hStream, hEvent, flags)
+            : shared.wait(call.lastStream()));
     }
 }

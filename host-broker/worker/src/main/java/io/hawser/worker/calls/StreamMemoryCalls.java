@@ -35,7 +35,7 @@ final class StreamMemoryCalls implements MemopsManualCalls<Call>, TensorMapManua
                     return;
                 }
             }
-            session.gates().issued(operations.count());
+            session.work().issued(call.lastStream(), operations.count() - 1);
             call.finish(session.backend().streamMemOps(call.lastStream().stream(), operations.count(),
                 operations.params()));
         }

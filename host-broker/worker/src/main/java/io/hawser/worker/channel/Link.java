@@ -68,6 +68,16 @@ public interface Link extends Executor {
     /** Receives nothing until the guest has read most of its unread replies. */
     void pauseUntilRead();
 
+    /**
+     * Watches for the end of the connection on a thread of its own, because the session thread may be blocked in the
+     * driver. Does nothing where the broker watches the guest.
+     *
+     * @param hung called once if the guest has gone and the session thread has done nothing for 2 seconds since.
+     */
+    default void watchGuest(Runnable hung) {
+        // The broker watches the locks and beats of guests that use a region.
+    }
+
     /** Drops all further input: the session has ended. */
     void discard();
 

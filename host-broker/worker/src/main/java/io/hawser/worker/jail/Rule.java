@@ -82,8 +82,8 @@ interface Rule {
     }
 
     /**
-     * All options of sockets except SO_LINGER. With it, the broker would wait when it closes a socket that the worker
-     * has passed as a descriptor of memory.
+     * All options of sockets except SO_LINGER. A worker could pass a socket with that option as a descriptor of memory.
+     * The broker would then wait when it closes the socket.
      */
     static Rule socketOption() {
         return filter -> {

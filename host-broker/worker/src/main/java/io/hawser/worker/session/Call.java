@@ -7,6 +7,8 @@ import io.hawser.shm.wire.RecordReader;
 import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.channel.RecordHeader;
 import io.hawser.worker.memory.StagingPool.Staging;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -15,6 +17,7 @@ import java.lang.foreign.MemorySegment;
  * call {@link #finish}.
  */
 public final class Call implements CallContext {
+    private static final Logger LOG = System.getLogger(Call.class.getName());
     private static final int REPLY_CAPACITY_BYTES = 64;
     private static final int SCRATCH_BYTES = 4096;
     private static final long MAX_SCRATCH_BYTES = 1L << 20; // bounds the size of outputs that a guest may ask for
@@ -39,6 +42,8 @@ public final class Call implements CallContext {
     private Handle lastObject;
     private boolean replyBegun;
     private int result;
+    private int invalidValue;
+    private int invalidHandle;
     private boolean ended;
     private boolean deferred;
     private boolean mayWait; // for memory: the record can be served again
@@ -78,6 +83,8 @@ public final class Call implements CallContext {
         mayWait = wantsReply && !header.isCredited();
         waits = false;
         result = 0;
+        invalidValue = CudaResult.INVALID_VALUE;
+        invalidHandle = CudaResult.INVALID_HANDLE;
         in.wrap(bytes, offset, lengthBytes);
         replyBegun = false;
     }
@@ -144,7 +151,7 @@ public final class Call implements CallContext {
             return null;
         }
         if (handle == null || handle.isFailed()) {
-            fail(kind == HandleKind.CONTEXT ? CudaResult.INVALID_CONTEXT : CudaResult.INVALID_HANDLE);
+            fail(kind == HandleKind.CONTEXT ? CudaResult.INVALID_CONTEXT : invalidHandle);
             return null;
         }
         return handle;
@@ -158,6 +165,7 @@ public final class Call implements CallContext {
         StreamState stream = session.objects().streams().resolve(this, id);
         if (stream != null) {
             lastStream = stream;
+            session.work().uses(stream, opcode);
         }
         return stream;
     }
@@ -194,10 +202,27 @@ public final class Call implements CallContext {
             return false;
         }
         if (!session.objects().allocations().contains(address, bytes)) {
-            fail(CudaResult.INVALID_VALUE);
+            fail(invalidValue);
             return false;
         }
         return true;
+    }
+
+    @Override
+    public MemorySegment object(String type, MemorySegment content) {
+        return session.dispatcher().object(this, type, content);
+    }
+
+    @Override
+    public void answerIn(int wrongValue, int wrongHandle) {
+        invalidValue = wrongValue;
+        invalidHandle = wrongHandle;
+        mayWait = false; // the results are not those of memory calls
+    }
+
+    /** Whether the result is another library's. */
+    boolean isLibraryCall() {
+        return invalidHandle != CudaResult.INVALID_HANDLE;
     }
 
     @Override
@@ -265,10 +290,20 @@ public final class Call implements CallContext {
             return;
         }
         result = cuResult;
-        session.finished(this, cuResult);
+        session.finished(this, deliverable(cuResult));
         if (deferred) {
             recycle();
         }
+    }
+
+    /** The result as a CUresult where no reply carries it: a later call of the driver reports it. */
+    private int deliverable(int status) {
+        if (status == 0 || wantsReply || !isLibraryCall()) {
+            return status;
+        }
+        LOG.log(Level.WARNING, "session {0}: a library call failed that had succeeded before: opcode=0x{1} status={2}",
+            session.id(), Integer.toHexString(opcode), status);
+        return CudaResult.UNKNOWN;
     }
 
     /**

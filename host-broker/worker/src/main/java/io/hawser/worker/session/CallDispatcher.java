@@ -1,5 +1,7 @@
 package io.hawser.worker.session;
 
+import java.lang.foreign.MemorySegment;
+
 /** Decodes and executes the functions of the API description. Session thread. */
 public interface CallDispatcher {
     /**
@@ -28,6 +30,60 @@ public interface CallDispatcher {
     boolean endsHostFunction(int opcode);
 
     /**
+     * Whether a request puts work into a stream. Work behind a host function that waits for the guest is limited.
+     *
+     * @param opcode opcode of any request.
+     * @return whether it may.
+     */
+    boolean issuesWork(int opcode);
+
+    /**
+     * Whether a stream may wait for the guest because of a request.
+     *
+     * @param opcode opcode of any request.
+     * @return whether it may.
+     */
+    boolean opensGate(int opcode);
+
+    /**
+     * Whether a request asks for the state of a stream or an event, or waits for it. Such a request may overtake others
+     * that do not change this state.
+     *
+     * @param opcode opcode of any request.
+     * @return whether it does.
+     */
+    boolean asks(int opcode);
+
+    /**
+     * The state for which a request asks.
+     *
+     * @param opcode an opcode that {@link #asks}.
+     * @param record memory that begins with its record.
+     * @return the guest's id of the stream or event.
+     */
+    long asked(int opcode, MemorySegment record);
+
+    /**
+     * Whether a request changes the state for which another one asks.
+     *
+     * @param opcode the request's opcode.
+     * @param record memory that begins with its record.
+     * @param asking the opcode of the other one, which {@link #asks}.
+     * @param asked its stream or event.
+     * @return whether it may.
+     */
+    boolean changes(int opcode, MemorySegment record, int asking, long asked);
+
+    /**
+     * The answer to a request that {@link #asks} for the state of unfinished work.
+     *
+     * @param opcode an opcode that {@link #asks}.
+     * @param asked the stream or event.
+     * @return a CUresult; 0 if the request must wait for the work or for its turn.
+     */
+    int unfinished(int opcode, long asked);
+
+    /**
      * Whether a request launches kernels. Launches need a turn when the vGPU shares its GPU.
      *
      * @param opcode opcode of any request.
@@ -42,6 +98,16 @@ public interface CallDispatcher {
      * @param call the request.
      */
     void dispatch(int opcode, Call call);
+
+    /**
+     * Resolves an argument of a library call ({@link io.hawser.cuda.CallContext#object}).
+     *
+     * @param call the request.
+     * @param type the structure of the content.
+     * @param content the structure.
+     * @return the argument; undefined when the call has ended.
+     */
+    MemorySegment object(Call call, String type, MemorySegment content);
 
     /**
      * Called after a request has failed without being deferred, in a handler or in an earlier check.

@@ -64,6 +64,7 @@ public final class Callbacks {
         if (pending.containsKey(callbackId)) {
             return -1;
         }
+        work.issued(stream, Gates.HOST_FUNCTION);
         Pending callback = new Pending(callbackId);
         pending.put(callbackId, callback);
         int result = work.hostFunction(stream, () -> {

@@ -40,13 +40,21 @@ public final class DeviceArena {
         private final long address;
         private final long bytes; // 0: none
         private final TreeMap<Long, Slab> slabs = new TreeMap<>(); // addresses are below 2^63
-        private final Set<Integer> accessing = new TreeSet<>(); // devices with access to each slab
+        private final Set<Integer> peers = new TreeSet<>(); // devices that the guest gave access to each slab
+        private final Set<Integer> sharing = new TreeSet<>(); // devices that have access in any case
 
         Window(int device, long address, long bytes) {
             this.device = device;
             this.address = address;
             this.bytes = bytes;
-            accessing.add(device);
+            sharing.add(device);
+        }
+
+        /** The devices with access to each slab. */
+        Set<Integer> accessing() {
+            Set<Integer> all = new TreeSet<>(peers);
+            all.addAll(sharing);
+            return all;
         }
 
         /** The slab that contains a whole range; null when there is none. */
@@ -164,7 +172,7 @@ public final class DeviceArena {
         if (result != 0) {
             return result;
         }
-        for (int device : window.accessing) {
+        for (int device : window.accessing()) {
             result = result != 0 ? result : setAccess(address, bytes, device, ACCESS_READ_WRITE);
         }
         if (result != 0) {
@@ -278,10 +286,36 @@ public final class DeviceArena {
      */
     public int allowPeer(int device, int peer, boolean isAllowed) {
         Window window = windows.get(device);
-        if (window == null || device == peer
-            || !(isAllowed ? window.accessing.add(peer) : window.accessing.remove(peer))) {
+        if (window == null || !(isAllowed ? window.peers.add(peer) : window.peers.remove(peer))
+            || window.sharing.contains(peer)) {
             return 0;
         }
+        return change(window, peer, isAllowed);
+    }
+
+    /**
+     * Gives other devices access to all slabs of a device, present and future, until the session ends.
+     *
+     * @param device number of the device with the slabs.
+     * @param others numbers of devices that can access its memory.
+     * @return CUresult.
+     */
+    public int share(int device, Iterable<Integer> others) {
+        Window window = windows.get(device);
+        if (window == null) {
+            return CUresult.CUDA_ERROR_INVALID_VALUE;
+        }
+        int result = 0;
+        for (int other : others) {
+            boolean isNew = !window.accessing().contains(other);
+            window.sharing.add(other);
+            int changed = isNew ? change(window, other, true) : 0;
+            result = result != 0 ? result : changed;
+        }
+        return result;
+    }
+
+    private int change(Window window, int peer, boolean isAllowed) {
         int result = 0;
         for (Map.Entry<Long, Slab> slab : window.slabs.entrySet()) {
             int changed = setAccess(slab.getKey(), slab.getValue().bytes, peer,

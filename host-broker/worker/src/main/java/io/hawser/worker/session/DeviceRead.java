@@ -83,7 +83,7 @@ final class DeviceRead {
             await();
         });
         if (refused == 0) {
-            work.opened(this);
+            work.opened(this, stream);
         } else {
             result = refused;
         }

@@ -7,19 +7,29 @@ import java.util.ArrayDeque;
  * and has not ended is a gate. A call that waits for the whole device, or for room in a stream's queue, would block
  * behind an open gate. It would block the session thread, and only that thread can close the gate. So calls of the
  * first kind are postponed ({@link #whenClosed}). Calls of the second kind cannot occur, because the session never
- * issues enough work to fill a queue ({@link #MAX_BEHIND}). Session thread only.
+ * leaves enough work unfinished to fill a queue ({@link #MAX_BEHIND}). Calls that issue no work are never held, so a
+ * thread of the guest may poll for as long as it likes. Session thread only.
  *
  * <p>A gate opens when its host function has been issued. It closes when the guest has acknowledged, or at the latest
  * when the stream no longer waits. After {@link #close} the session runs postponed actions before its next flush.
  */
 public final class Gates {
     /**
-     * Records that are served behind the oldest open gate. Each puts one entry into a stream's queue, or reports more
-     * with {@link #issued}. NVIDIA's driver (580.159, H200) accepts 1021 launches, copies and fills behind a host
-     * function and blocks the thread that issues the next. Events, waits for events and further host functions do not
-     * count.
+     * Unfinished entries of the streams' queues that were issued after the oldest open gate. NVIDIA's driver (580.159,
+     * H200) accepts 1021 launches, copies and fills behind a host function and blocks the thread that issues the next.
+     * Events and waits for events do not count there. Streams can share a queue, so the limit is for all streams
+     * together.
      */
     public static final int MAX_BEHIND = 960;
+
+    /**
+     * Entries for which a host function behind an open gate counts, beside its record. The same driver takes any number
+     * of host functions alone, but only 56 in a stream with other work between them, and 247 in 24 streams.
+     */
+    public static final int HOST_FUNCTION = 19;
+
+    /** The session learns of the end of entries in groups of this size, at the latest. */
+    private static final int GROUP = MAX_BEHIND / 4;
 
     /**
      * Gates that may open while an action is postponed. Without the limit, a guest that always has an open gate would
@@ -28,9 +38,12 @@ public final class Gates {
     private static final int MAX_OVERTAKES = 64;
 
     private final ArrayDeque<Gate> gates = new ArrayDeque<>(); // the oldest is open, later ones may be closed
-    private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
+    private final ArrayDeque<Waiting> waiting = new ArrayDeque<>();
     private int openGates;
+    private long opened;
     private long issued;
+    private long ended;
+    private long grouped; // value of issued at the last group's end
     private int overtakes;
 
     /** Makes a set without gates. */
@@ -38,13 +51,23 @@ public final class Gates {
 
     /** A host function that was issued and has not ended. */
     public static final class Gate {
+        private final long number;
         private final long issuedBefore;
         private boolean isClosed;
 
-        private Gate(long issuedBefore) {
+        private Gate(long number, long issuedBefore) {
+            this.number = number;
             this.issuedBefore = issuedBefore;
         }
     }
+
+    /**
+     * A postponed action.
+     *
+     * @param action the action.
+     * @param gatesBefore gates that had been opened before it.
+     */
+    private record Waiting(Runnable action, long gatesBefore) {}
 
     /**
      * Opens a gate, because a host function has been issued.
@@ -52,7 +75,7 @@ public final class Gates {
      * @return the gate, for {@link #close}.
      */
     public Gate open() {
-        Gate gate = new Gate(issued);
+        Gate gate = new Gate(++opened, issued);
         gates.add(gate);
         openGates++;
         if (!waiting.isEmpty()) {
@@ -87,12 +110,23 @@ public final class Gates {
     }
 
     /**
-     * Counts work that enters streams. A record itself counts as one.
+     * Counts work that enters a stream while a gate is open.
      *
-     * @param operations entries of the driver's queue beyond the record's own.
+     * @param entries entries of the driver's queue.
+     * @return whether the caller must now arrange that {@link #ended} is called for all entries.
      */
-    public void issued(long operations) {
-        issued += operations;
+    boolean issued(long entries) {
+        issued += entries;
+        if (issued - grouped < GROUP) {
+            return false;
+        }
+        grouped = issued;
+        return true;
+    }
+
+    /** Counts entries from {@link #issued} that have ended. */
+    void ended(long entries) {
+        ended += entries;
     }
 
     /**
@@ -105,21 +139,31 @@ public final class Gates {
         if (openGates == 0 && waiting.isEmpty()) {
             action.run();
         } else {
-            waiting.add(action);
+            waiting.add(new Waiting(action, opened));
         }
     }
 
-    /** Whether the next record must wait until a gate closes. */
-    boolean mustHoldRecords() {
-        return openGates > 0
-            && (issued - gates.peek().issuedBefore >= MAX_BEHIND || overtakes >= MAX_OVERTAKES);
+    /**
+     * Whether no more work may be issued until a gate closes or work ends. Entries from before the oldest open gate can
+     * count only as long as their end is not known.
+     */
+    boolean isFull() {
+        return openGates > 0 && Math.min(issued - gates.peek().issuedBefore, issued - ended) >= MAX_BEHIND;
+    }
+
+    /**
+     * Whether no gate may open until a postponed action has run. While a gate is open that is older than the action,
+     * only the guest can let the action run, and the guest may need further gates for that.
+     */
+    boolean mustDrain() {
+        return openGates > 0 && overtakes >= MAX_OVERTAKES && gates.peek().number > waiting.peek().gatesBefore;
     }
 
     /** Runs postponed actions if no gate is open; returns whether any ran. */
     boolean runWaiting() {
         boolean any = false;
         while (openGates == 0 && !waiting.isEmpty()) {
-            waiting.remove().run();
+            waiting.remove().action.run();
             any = true;
         }
         if (waiting.isEmpty()) {

@@ -9,6 +9,7 @@ import java.util.ArrayDeque;
 import java.util.LinkedHashSet;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 
 /**
  * Complete records that cannot be served yet ({@link RecordOrder}): a queue of records that wait for one another, and
@@ -77,6 +78,11 @@ final class HeldRecords {
     /** Whether more is held than any correct guest sends. */
     boolean isOverLimit() {
         return uncreditedBytes > MAX_UNCREDITED_BYTES;
+    }
+
+    /** Whether any record of the queue has a property. */
+    boolean anyMatch(Predicate<Held> property) {
+        return queue.stream().anyMatch(property);
     }
 
     /** Opcode of the queue's first record. */

@@ -6,9 +6,11 @@ import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Decides the order in which records are served. Records are served as they arrive, unless one must wait for host
- * functions to end ({@link Gates}) or for a turn to launch ({@link Turns}). Later records then wait behind it, except
- * those that let host functions end. Session thread only.
+ * Decides the order in which records are served. Records are served as they arrive, unless one must wait for work or
+ * host functions to end ({@link Gates}) or for a turn to launch ({@link Turns}). Later records then wait behind it,
+ * except those that let host functions end. Requests that ask for the state of a stream or event overtake records that
+ * do not change it; a query of one that they change is answered as unfinished. So no thread of the guest is held
+ * because it polls. Session thread only.
  */
 final class RecordOrder {
     /** Serves records. */
@@ -30,6 +32,7 @@ final class RecordOrder {
     private final HeldRecords held = new HeldRecords();
     private final RecordHeader heldHeader = new RecordHeader();
     private CallDispatcher dispatcher;
+    private int answer; // CUresult for the request that is served; 0 for none
 
     RecordOrder(Server server, Gates gates, Turns turns, StagingPool pool) {
         this.server = server;
@@ -45,13 +48,15 @@ final class RecordOrder {
 
     /** Serves a record or holds it; returns whether its memory is kept. */
     boolean record(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
-        return gates.isOpen() || !held.isEmpty() || !mayLaunch(header.opcode())
+        return gates.isOpen() || !held.isEmpty() || !mayServe(header.opcode())
             ? serveOrHold(header, bytes, offset, memory) : server.serve(header, bytes, offset, memory);
     }
 
-    /** Whether a record with this opcode may be served now: it launches nothing, or the session may launch. */
-    private boolean mayLaunch(int opcode) {
-        return !dispatcher.isLaunch(opcode) || turns.mayLaunch();
+    /** Whether a record with this opcode may be served now, if no record waits before it. */
+    private boolean mayServe(int opcode) {
+        return !(gates.isFull() && dispatcher.issuesWork(opcode))
+            && !(gates.mustDrain() && dispatcher.opensGate(opcode))
+            && (!dispatcher.isLaunch(opcode) || turns.mayLaunch());
     }
 
     private boolean serveOrHold(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
@@ -60,9 +65,14 @@ final class RecordOrder {
         if (isControl ? ControlRecords.endsHostFunction(opcode) : dispatcher.endsHostFunction(opcode)) {
             return server.serve(header, bytes, offset, memory);
         }
-        boolean mayGo = held.isEmpty() && !gates.mustHoldRecords() && mayLaunch(opcode);
+        if (!isControl && !held.isEmpty() && dispatcher.asks(opcode) && mayOvertake(opcode, bytes.asSlice(offset,
+            header.lengthBytes()))) {
+            boolean keeps = server.serve(header, bytes, offset, memory);
+            answer = 0;
+            return keeps;
+        }
+        boolean mayGo = held.isEmpty() && mayServe(opcode);
         if (mayGo && (isControl || !dispatcher.mayWaitForDevice(opcode))) {
-            gates.issued(1);
             return server.serve(header, bytes, offset, memory);
         }
         HeldRecords.Held record = held.hold(header, bytes, offset, memory);
@@ -76,6 +86,23 @@ final class RecordOrder {
                 + HeldRecords.MAX_UNCREDITED_BYTES);
         }
         return record.memory() != null;
+    }
+
+    /** Whether a request that asks for a state is served now; sets {@link #answer} if it has an answer already. */
+    private boolean mayOvertake(int opcode, MemorySegment record) {
+        long asked = dispatcher.asked(opcode, record);
+        boolean isFree = !held.anyMatch(before -> dispatcher.changes(before.opcode(), before.bytes(), opcode, asked));
+        answer = isFree ? 0 : dispatcher.unfinished(opcode, asked);
+        return isFree || answer != 0;
+    }
+
+    /** Serves a request, or gives the answer that it has already. */
+    void dispatch(int opcode, Call call) {
+        if (answer != 0) {
+            call.finish(answer);
+        } else {
+            dispatcher.dispatch(opcode, call);
+        }
     }
 
     private void postpone(HeldRecords.Held record) {
@@ -114,13 +141,12 @@ final class RecordOrder {
         boolean any = true;
         while (any && !server.isOver()) {
             any = gates.runWaiting();
-            while (!server.isOver() && !held.isEmpty() && !gates.mustHoldRecords() && mayLaunch(held.nextOpcode())) {
+            while (!server.isOver() && !held.isEmpty() && mayServe(held.nextOpcode())) {
                 HeldRecords.Held next = held.next();
                 if (gates.isOpen() && !ControlRecords.isRequest(next.opcode())
                     && dispatcher.mayWaitForDevice(next.opcode())) {
                     postpone(next);
                 } else {
-                    gates.issued(1);
                     serve(next);
                 }
                 any = true;

@@ -105,21 +105,13 @@ public final class Session implements RecordHandler {
         return images;
     }
 
-    /**
-     * Takes turns on the GPU. Call it before {@link #start}.
-     *
-     * @param given the broker's page and bell; the caller closes it.
-     */
+    /** Takes turns on the GPU, with the broker's page and bell, which the caller closes. Call before {@link #start}. */
     public void useTurns(TurnSeat given) {
         seat = given;
         turns.use(given.page());
     }
 
-    /**
-     * Decides when the session may launch.
-     *
-     * @return never null.
-     */
+    /** Decides when the session may launch. */
     public Turns turns() {
         return turns;
     }
@@ -187,6 +179,7 @@ public final class Session implements RecordHandler {
     public void start(CallDispatcher callDispatcher, long descriptionHash) {
         dispatcher = callDispatcher;
         order.use(callDispatcher);
+        work.use(callDispatcher);
         backend.setPolled(false); // until the link polls
         backend.output(new DeviceOutput(completions, outbox)::accept);
         outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
@@ -201,9 +194,18 @@ public final class Session implements RecordHandler {
         return options.sessionId() == WARM_UP;
     }
 
+    CallDispatcher dispatcher() {
+        return dispatcher;
+    }
+
     /** Number of the session, for logs. */
     public String id() {
         return Long.toString(options.sessionId());
+    }
+
+    /** The low half of its number at the broker, as an event's page names it. */
+    public int number() {
+        return (int) options.sessionId();
     }
 
     @Override
@@ -255,7 +257,7 @@ public final class Session implements RecordHandler {
             if (ControlRecords.isRequest(header.opcode())) {
                 ControlRecords.serve(this, call, header);
             } else if (objects.switchContext(call, header.context())) {
-                dispatcher.dispatch(header.opcode(), call);
+                order.dispatch(header.opcode(), call);
             }
             if (call.result() != 0 && !ended) {
                 dispatcher.failed(header.opcode(), call);
@@ -289,7 +291,8 @@ public final class Session implements RecordHandler {
         return keeps;
     }
 
-    private void serveLater(Runnable task, long delayMs) {
+    /** Runs a task after a delay in milliseconds, unless the session has ended by then. */
+    public void serveLater(Runnable task, long delayMs) {
         link.schedule(() -> {
             if (!ended) {
                 task.run();
@@ -546,11 +549,7 @@ public final class Session implements RecordHandler {
         return graphCallbacks;
     }
 
-    /**
-     * Unfinished host functions, and work that must wait for them.
-     *
-     * @return never null.
-     */
+    /** Unfinished host functions, and work that must wait for them. */
     public Gates gates() {
         return gates;
     }

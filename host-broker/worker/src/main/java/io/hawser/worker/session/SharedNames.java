@@ -268,7 +268,7 @@ public final class SharedNames {
         }
         session.execute(() -> {
             List<Consumer<Memory>> asked = finding.remove(name);
-            if (found.bytes() > 0 && asked != null) { // an event is not imported
+            if (asked != null) {
                 Imports imported = imports.computeIfAbsent(name, key -> new Imports());
                 imported.found++;
                 imported.uses += asked.size();

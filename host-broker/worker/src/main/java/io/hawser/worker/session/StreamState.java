@@ -29,6 +29,7 @@ public final class StreamState {
     private long launchesDone; // launches that are known to be done
     private long launchesWatched; // launches that will be known to be done when the last marker is reached
     private long lastLaunch;
+    private long entries; // entries behind an open gate that no marker covers
 
     /**
      * Describes a stream.
@@ -138,6 +139,18 @@ public final class StreamState {
         launchesDone += newlyDone;
         launchesWatched = Math.max(launchesWatched, launchesDone);
         return newlyDone;
+    }
+
+    /** Counts entries of the stream's queue behind an open gate. */
+    void enter(long count) {
+        entries += count;
+    }
+
+    /** Takes the entries that no marker covers. */
+    long takeEntries() {
+        long taken = entries;
+        entries = 0;
+        return taken;
     }
 
     /** Takes the credit and memory that a new marker covers. */

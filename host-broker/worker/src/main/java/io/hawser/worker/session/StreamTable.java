@@ -100,7 +100,7 @@ public final class StreamTable {
     }
 
     /**
-     * The streams of a context: those that the guest has created, and default streams that it has used.
+     * The streams of a context. They are the guest's own streams and the default streams that it has used.
      *
      * @param context its handle.
      * @return a new list.

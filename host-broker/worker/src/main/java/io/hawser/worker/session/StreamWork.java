@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.IntConsumer;
 import java.util.function.LongToIntFunction;
+import java.util.function.ToIntFunction;
 
 /**
  * Work that waits in streams: its credit, its staging memory, and device-to-host data on its way to the guest. It sets
@@ -47,6 +48,7 @@ public final class StreamWork {
     private final Turns turns;
     private final DataBuffers buffers;
     private final Set<StreamState> unmarked = new LinkedHashSet<>();
+    private final Set<StreamState> behindGate = new LinkedHashSet<>(); // streams with entries that no marker covers
     private long unmarkedBytes; // credit of all these streams
     private final Map<DeviceRead, Gates.Gate> reads = new HashMap<>(); // the reads that streams wait for
     private final Map<Long, ArrayDeque<Long>> sideStreams = new HashMap<>(); // idle ones, by native context
@@ -57,6 +59,7 @@ public final class StreamWork {
         private long bytes; // credit of all these streams
     }
 
+    private CallDispatcher dispatcher;
     private LongToIntFunction enter = context -> CudaResult.INVALID_CONTEXT;
 
     /**
@@ -80,6 +83,11 @@ public final class StreamWork {
         this.gates = gates;
         this.turns = turns;
         this.buffers = new DataBuffers(pool);
+    }
+
+    /** Sets the dispatcher, which classifies calls. Call it before the first record. */
+    void use(CallDispatcher described) {
+        dispatcher = described;
     }
 
     /**
@@ -120,6 +128,48 @@ public final class StreamWork {
     }
 
     /**
+     * Takes note of a call on a stream, before it is made. While a gate is open, the session must learn when the work
+     * behind it ends: see {@link Gates#MAX_BEHIND}.
+     *
+     * @param stream the stream.
+     * @param opcode the call's.
+     */
+    void uses(StreamState stream, int opcode) {
+        if (!gates.isOpen()) {
+            return;
+        }
+        if (dispatcher.issuesWork(opcode)) {
+            issued(stream, 1);
+        } else {
+            markEntries(stream); // the call may destroy the stream
+        }
+    }
+
+    /**
+     * Counts entries of a stream's queue that a call makes beyond its first.
+     *
+     * @param stream the call's stream.
+     * @param entries their number.
+     */
+    public void issued(StreamState stream, long entries) {
+        if (gates.isOpen()) {
+            if (gates.issued(entries)) {
+                Set.copyOf(behindGate).forEach(this::markEntries);
+            }
+            behindGate.add(stream);
+            stream.enter(entries); // made after the markers
+        }
+    }
+
+    private void markEntries(StreamState stream) {
+        if (behindGate.remove(stream)) {
+            long entries = stream.takeEntries();
+            whenReached(stream, status -> gates.ended(entries));
+            backend.seal();
+        }
+    }
+
+    /**
      * Gives up a stream that is about to be destroyed. Its resources without a marker are released when all work of its
      * context so far is done. A marker of a context costs more than a short copy. So the resources of several streams
      * wait for one marker, unless they are many or a launch is running.
@@ -128,6 +178,9 @@ public final class StreamWork {
      */
     void abandon(StreamState stream) {
         unmarked.remove(stream);
+        if (behindGate.remove(stream)) { // no gate is open, or the context has gone
+            gates.ended(stream.takeEntries());
+        }
         if (!stream.hasUnmarked() && !stream.isRunning()) {
             return;
         }
@@ -272,7 +325,8 @@ public final class StreamWork {
     }
 
     /** Opens a gate, because a stream waits for a copy. */
-    void opened(DeviceRead read) {
+    void opened(DeviceRead read, StreamState stream) {
+        issued(stream, Gates.HOST_FUNCTION);
         reads.put(read, gates.open());
     }
 
@@ -313,6 +367,24 @@ public final class StreamWork {
     /** Takes back an idle side stream. */
     void giveSideStream(long context, long stream) {
         sideStreams.computeIfAbsent(context, key -> new ArrayDeque<>()).push(stream);
+    }
+
+    /**
+     * Issues work in a stream that does not synchronise with other streams.
+     *
+     * @param context native context.
+     * @param issuer issues the work and returns a CUresult.
+     * @return CUresult.
+     */
+    public int inSideStream(long context, ToIntFunction<StreamState> issuer) {
+        long taken = takeSideStream(context);
+        if (taken < 0) {
+            return (int) -taken;
+        }
+        StreamState side = new StreamState(context, taken);
+        int result = issuer.applyAsInt(side);
+        whenReached(side, status -> giveSideStream(context, taken));
+        return result;
     }
 
     /** Drops the side streams of a context, which were destroyed with it, and the resources of abandoned streams. */

@@ -1,6 +1,7 @@
 package io.hawser.worker.calls;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -9,6 +10,7 @@ import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.HwsDeviceInfo;
+import io.hawser.shm.events.EventPage;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
@@ -32,7 +34,6 @@ class IpcCallsTest {
     private static final String FIRST = "0000000000000000000000000000000a";
     private static final String SECOND = "0000000000000000000000000000000b";
     private static final String OFFSET_64 = "4000000000000000";
-    private static final String EVENT_HANDLE = "bce1000000000000" + "00".repeat(56);
 
     private static void tell(Rig rig, String json) throws IOException {
         rig.broker().write(json.replace('\'', '"').getBytes(StandardCharsets.UTF_8));
@@ -167,7 +168,7 @@ class IpcCallsTest {
             assertEquals(0, guest.call(CudaOpcodes.hwsIpcClose, id).status());
             expectRelease(rig);
             assertEquals(CUresult.CUDA_ERROR_MAP_FAILED,
-                openEvent(rig, guest.newId(HandleKind.EVENT), HANDLE, 8).status(), "memory is no event");
+                openEvent(rig, guest.newId(HandleKind.EVENT), -1, 8).status(), "memory is no event");
             expectRelease(rig);
         }
     }
@@ -201,34 +202,145 @@ class IpcCallsTest {
         }
     }
 
-    private static Guest.Received openEvent(Rig rig, long id, String handle, long bytes) throws IOException {
+    private static void found(Rig rig, int descriptor, long bytes) throws IOException {
+        String name = rig.expect("find").path("name").asText();
+        rig.broker().write(("{'type':'found','name':'" + name + "','handle':'00','column':0,'bytes':" + bytes + "}")
+            .replace('\'', '"').getBytes(StandardCharsets.UTF_8), descriptor);
+    }
+
+    private static long interprocessEvent(Guest guest) throws IOException {
+        long event = guest.newId(HandleKind.EVENT);
+        guest.send(CudaOpcodes.cuEventCreate, 0, event, 6);
+        return event;
+    }
+
+    private static Guest.Received openEvent(Rig rig, long id, int descriptor, long bytes) throws IOException {
         long request = rig.guest().send(CudaOpcodes.hwsIpcOpenEvent, Guest.REPLY, id, 5, 6);
-        found(rig, handle, bytes);
+        found(rig, descriptor, bytes);
         return rig.guest().replyTo(request);
+    }
+
+    private static Guest.Received shareEvent(Rig rig, long event, int descriptor) throws IOException {
+        long request = rig.guest().send(CudaOpcodes.hwsIpcShareEvent, Guest.REPLY, event);
+        JsonNode share = rig.expect("share");
+        assertEquals(0, share.path("bytes").asLong());
+        kept(rig, share);
+        found(rig, descriptor, 0);
+        Guest.Received reply = rig.guest().replyTo(request);
+        assertEquals(share.path("name").asText(), name(reply));
+        return reply;
+    }
+
+    private static void record(Guest guest, long event, long stream) throws IOException {
+        guest.send(CudaOpcodes.cuEventRecordWithFlags, Guest.CREDITED, event, stream, 0);
+    }
+
+    private static void waitFor(Guest guest, long stream, long event) throws IOException {
+        guest.send(CudaOpcodes.cuStreamWaitEvent, Guest.CREDITED, stream, event, 0);
+    }
+
+    private static int query(Guest guest, long event) throws IOException {
+        return guest.call(CudaOpcodes.cuEventQuery, event).status();
+    }
+
+    private static void awaitClosedPages(Rig rig) throws IOException {
+        while (rig.gpu().openPages() > 0) { // the test's limit of time ends this
+            rig.guest().synchronize(0);
+        }
     }
 
     @Test
     void shouldNameEventsOnceAndOpenThoseOfOthers() throws IOException {
+        int descriptor = EventPage.create();
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             Guest guest = rig.guest();
-            long event = guest.newId(HandleKind.EVENT);
-            guest.send(CudaOpcodes.cuEventCreate, 0, event, 6);
-            long request = guest.send(CudaOpcodes.hwsIpcShareEvent, Guest.REPLY, event);
-            JsonNode share = rig.expect("share");
-            assertEquals(0, share.path("bytes").asLong());
-            tell(rig, "{'type':'shared','name':'" + share.path("name").asText() + "','kept':true}");
-            Guest.Received first = guest.replyTo(request);
+            long event = interprocessEvent(guest);
+            Guest.Received first = shareEvent(rig, event, descriptor);
             assertEquals(name(first), name(guest.call(CudaOpcodes.hwsIpcShareEvent, event)));
             assertEquals(CudaResult.INVALID_CONTEXT, guest.call(CudaOpcodes.hwsIpcOpenEvent,
                 guest.newId(HandleKind.EVENT), first.i64(0), first.i64(8)).status(), "an event of its own");
-
+            long plain = guest.newId(HandleKind.EVENT);
+            guest.send(CudaOpcodes.cuEventCreate, 0, plain, 2);
+            assertEquals(CudaResult.INVALID_HANDLE, guest.call(CudaOpcodes.hwsIpcShareEvent, plain).status());
             long opened = guest.newId(HandleKind.EVENT);
-            assertEquals(0, openEvent(rig, opened, EVENT_HANDLE, 0).status());
+            assertEquals(0, openEvent(rig, opened, descriptor, 0).status());
             assertEquals(CUresult.CUDA_ERROR_MAP_FAILED,
-                openEvent(rig, guest.newId(HandleKind.EVENT), EVENT_HANDLE, 8).status(), "memory is not an event");
+                openEvent(rig, guest.newId(HandleKind.EVENT), descriptor, 8).status(), "memory is not an event");
             assertEquals(CUresult.CUDA_ERROR_MAP_FAILED,
-                openEvent(rig, guest.newId(HandleKind.EVENT), HANDLE, 0).status(), "the driver does not know it");
-            assertEquals(List.of("share event", "open event"), rig.gpu().memorySharing().calls());
+                openEvent(rig, guest.newId(HandleKind.EVENT), -1, 0).status(), "without a page");
+            assertEquals(2, rig.gpu().openPages());
+            guest.send(CudaOpcodes.cuEventDestroy_v2, 0, opened);
+            guest.send(CudaOpcodes.cuEventDestroy_v2, 0, event);
+            awaitClosedPages(rig);
+        } finally {
+            Descriptors.close(descriptor);
+        }
+    }
+
+    @Test
+    void shouldWaitForRecordsOfOtherSessions() throws IOException {
+        int descriptor = EventPage.create();
+        try (EventPage page = EventPage.map(descriptor); Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long opened = guest.newId(HandleKind.EVENT);
+            assertEquals(0, openEvent(rig, opened, descriptor, 0).status());
+            assertEquals(0, query(guest, opened), "not recorded yet");
+            int theirs = page.claim(1000); // another session's record, which its stream has not reached
+            assertEquals(CUresult.CUDA_ERROR_NOT_READY, query(guest, opened));
+            long stream = guest.createStream();
+            waitFor(guest, stream, opened);
+            long done = guest.send(CudaOpcodes.cuStreamSynchronize, Guest.REPLY, stream);
+            long reached = guest.as(2).send(CudaOpcodes.cuEventSynchronize, Guest.REPLY, opened);
+            guest.as(1).send(Guest.MEM_FREE, 0, guest.allocate(64)); // postponed, and blocks nothing
+            assertEquals(CUresult.CUDA_ERROR_NOT_READY, guest.call(CudaOpcodes.cuStreamQuery, stream).status());
+            assertEquals(0, guest.synchronize(0));
+            page.endRecords(1000); // the broker does this when the other worker has died
+            assertEquals(0, guest.replyTo(done).status());
+            assertEquals(0, guest.replyTo(reached).status());
+            assertTrue(page.isDone(theirs));
+            assertEquals(0, query(guest, opened));
+            guest.send(CudaOpcodes.cuEventDestroy_v2, 0, opened);
+            awaitClosedPages(rig);
+            assertEquals("release", rig.expect("release").path("type").asText());
+        } finally {
+            Descriptors.close(descriptor);
+        }
+    }
+
+    @Test
+    void shouldShowItsRecordsToOtherSessions() throws IOException {
+        int descriptor = EventPage.create();
+        try (EventPage page = EventPage.map(descriptor); Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long hold = guest.function(guest.loadImage("hold"), "hold");
+            long event = interprocessEvent(guest);
+            long stream = guest.createStream();
+            guest.launch(hold, stream, new byte[16]);
+            record(guest, event, stream); // before others know the event
+            shareEvent(rig, event, descriptor);
+            int early = page.latest();
+            assertFalse(page.isDone(early));
+            long other = guest.createStream();
+            record(guest, event, other);
+            assertEquals(0, guest.synchronize(other));
+            assertEquals(early + 1, page.latest());
+            assertTrue(page.isDone(page.latest()));
+            assertEquals(0, query(guest, event), "the latest record counts");
+            for (int i = 0; i < 2 * EventPage.SLOTS; i++) { // more than there are slots
+                record(guest, event, stream);
+            }
+            assertEquals(CUresult.CUDA_ERROR_NOT_READY, query(guest, event));
+            assertFalse(page.isDone(early));
+            rig.gpu().release();
+            assertEquals(0, guest.synchronize(stream));
+            assertEquals(0, query(guest, event));
+            assertTrue(page.isDone(page.latest()));
+            assertEquals(early + 1 + 2 * EventPage.SLOTS, page.latest());
+            guest.send(CudaOpcodes.cuEventDestroy_v2, 0, event);
+            awaitClosedPages(rig);
+            assertEquals("unshare", rig.expect("unshare").path("type").asText());
+        } finally {
+            Descriptors.close(descriptor);
         }
     }
 

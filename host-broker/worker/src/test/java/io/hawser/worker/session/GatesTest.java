@@ -52,15 +52,40 @@ class GatesTest {
         Gate first = gates.open();
         gates.issued(Gates.MAX_BEHIND - 1);
         Gate second = gates.open();
-        assertFalse(gates.mustHoldRecords());
+        assertFalse(gates.isFull());
         gates.issued(1);
-        assertTrue(gates.mustHoldRecords());
+        assertTrue(gates.isFull());
         gates.close(first);
-        assertFalse(gates.mustHoldRecords());
+        assertFalse(gates.isFull());
         gates.issued(Gates.MAX_BEHIND - 1);
-        assertTrue(gates.mustHoldRecords());
+        assertTrue(gates.isFull());
         gates.close(second);
-        assertFalse(gates.mustHoldRecords());
+        assertFalse(gates.isFull());
+    }
+
+    @Test
+    void shouldNotCountWorkThatHasEnded() {
+        gates.open();
+        gates.issued(Gates.MAX_BEHIND);
+        assertTrue(gates.isFull());
+        gates.ended(1);
+        assertFalse(gates.isFull());
+        gates.issued(1);
+        assertTrue(gates.isFull());
+    }
+
+    @Test
+    void shouldAskForEndsBeforeItIsFull() {
+        gates.open();
+        int asked = 0;
+        for (int i = 0; i < Gates.MAX_BEHIND; i++) {
+            assertFalse(gates.isFull());
+            asked += gates.issued(1) ? 1 : 0;
+        }
+        assertTrue(gates.isFull());
+        assertTrue(asked > 1, "asked in good time and at the limit: " + asked);
+        gates.ended(Gates.MAX_BEHIND);
+        assertFalse(gates.issued(1));
     }
 
     @Test
@@ -79,16 +104,32 @@ class GatesTest {
         Gate last = gates.open();
         gates.whenClosed(() -> ran.add(1));
         int opened = 0;
-        while (!gates.mustHoldRecords()) {
+        while (!gates.mustDrain()) {
             Gate next = gates.open();
             gates.close(last);
             last = next;
-            assertTrue(++opened < 1000, "records are held at some time");
+            assertTrue(++opened < 1000, "no more gates open at some time");
         }
         gates.close(last);
         gates.runWaiting();
         assertEquals(List.of(1), ran);
         gates.open();
-        assertFalse(gates.mustHoldRecords(), "the count starts again");
+        assertFalse(gates.mustDrain(), "the count starts again");
+    }
+
+    @Test
+    void shouldLetGatesOpenWhileOneIsOlderThanPostponedAction() {
+        Gate old = gates.open();
+        gates.whenClosed(() -> ran.add(1));
+        for (int i = 0; i < 1000; i++) {
+            gates.close(gates.open());
+            assertFalse(gates.mustDrain(), "the guest may need them to close the old one");
+        }
+        Gate late = gates.open();
+        gates.close(old);
+        assertTrue(gates.mustDrain(), "now only later gates delay the action");
+        gates.close(late);
+        gates.runWaiting();
+        assertEquals(List.of(1), ran);
     }
 }

@@ -3,12 +3,16 @@ package io.hawser.cuda.generator.c;
 import io.hawser.cuda.generator.emit.Code;
 import io.hawser.cuda.generator.model.ApiFunction;
 import io.hawser.cuda.generator.model.ApiFunction.Reply;
+import io.hawser.cuda.generator.model.CType.Enumeration;
+import io.hawser.cuda.generator.model.CType.Field;
+import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Group;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Param;
 import io.hawser.cuda.generator.model.Param.Shape;
 import io.hawser.cuda.generator.model.Wire.Slot;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 
 /**
@@ -44,9 +48,15 @@ final class CCallsEmitter {
         String lost = library.errors().lost();
         out.open("static inline %s hws_%s_result(int status)", library.result(), library.name());
         if (lost != null) {
-            out.open("if (status != 0 && status == hws_channel_status())").line("return %s;", lost).close();
+            out.open("if (status != 0 && (status == hws_channel_status() || status > %d))", most())
+                .line("return %s; /* also a result of CUDA, which the frame of a call returns */", lost).close();
         }
         out.line("return (%s) status;", library.result()).close().line();
+    }
+
+    /** The largest result. */
+    private long most() {
+        return Collections.max(((Enumeration) library.types().find(library.result())).values().values());
     }
 
     Code source(Group group) {
@@ -133,6 +143,12 @@ final class CCallsEmitter {
         String opcode = CNames.opcode(function);
         if (function.reply() == Reply.DATA) {
             sent(out, function, "hws_read(%s, %s, hws_target, hws_wait)".formatted(opcode, payload));
+        } else if (function.reply() == Reply.PROBE) {
+            List<String> ranges = new ArrayList<>();
+            function.request().slots().forEach(slot -> ranges.addAll(identity(slot)));
+            out.line("static const hws_vary_t hws_varies[] = {%s};", String.join(", ", ranges));
+            sent(out, function, "hws_probe(%s, %s, %s, hws_varies, sizeof hws_varies / sizeof *hws_varies)".formatted(
+                opcode, credited, payload));
         } else if (function.reply() == Reply.ASYNC) {
             sent(out, function, "hws_send(%s, %s, %s, %s)".formatted(opcode, credited, payload, tail));
         } else {
@@ -140,6 +156,17 @@ final class CCallsEmitter {
                 ? "HWS_FLAG_REPLY | HWS_FLAG_CREDITED" : "HWS_FLAG_REPLY", payload, tail);
         }
     }
+
+    /** The parts of the fixed payload in which equal calls may differ: {offset, bytes, whether it is an address}. */
+    private static List<String> identity(Slot slot) {
+        Param param = slot.param();
+        if (param.shape() == Shape.NUMBER && param.type().endsWith("*")) {
+            return List.of("{" + slot.offset() + ", 8, true}");
+        }
+        return param.value() instanceof Structure structure ? structure.fields().stream().filter(Field::identity)
+            .map(f -> "{" + (slot.offset() + f.offset()) + ", " + f.size() + ", false}").toList() : List.of();
+    }
+
     private void sent(Code out, ApiFunction function, String call) {
         out.line("int hws_status = %s;", call);
         watch(out, function);

@@ -8,6 +8,7 @@ import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Description;
 import io.hawser.cuda.generator.model.HandleKind;
 import io.hawser.cuda.generator.model.Library;
+import io.hawser.cuda.generator.model.Param.Shape;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -84,9 +85,28 @@ final class JavaConstantsEmitter {
             library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.WAITS).toList());
         predicate(out, "endsHostFunction", "Whether a request lets a host function end; it is never deferred.",
             library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.ANSWERS).toList());
+        predicate(out, "issuesWork", "Whether a request puts work into a stream.",
+            library.travelling().stream().filter(ApiFunction::issuesWork).toList());
+        predicate(out, "opensGate", "Whether a stream may wait for the guest because of a request.",
+            library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.OPENS).toList());
+        offset(out, library, "streamOffset", "CUstream");
+        offset(out, library, "eventOffset", "CUevent");
         predicate(out, "isSynchronous", "Whether the guest always waits for a reply.",
             library.travelling().stream().filter(f -> f.reply() == ApiFunction.Reply.SYNC).toList());
         return out.close();
+    }
+
+    /** The offset of the handle of one type that a request names or creates. */
+    private static void offset(Code out, Library library, String name, String type) {
+        out.line("/** Offset of a request's %s in its payload; -1 for none. */", type);
+        out.open("public static int %s(int opcode)", name).open("return switch (opcode)");
+        for (ApiFunction function : library.travelling()) {
+            function.request().slots().stream()
+                .filter(slot -> slot.param().type().equals(type)
+                    || slot.param().shape() == Shape.NEW && slot.param().type().equals(type + " *"))
+                .findFirst().ifPresent(slot -> out.line("case %s -> %d;", function.symbol(), slot.offset()));
+        }
+        out.line("default -> -1;").close("};").close().line();
     }
 
     private static void predicate(Code out, String name, String doc, List<ApiFunction> functions) {

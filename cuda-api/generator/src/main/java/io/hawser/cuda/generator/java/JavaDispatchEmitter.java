@@ -108,6 +108,10 @@ final class JavaDispatchEmitter {
     }
 
     private void decode(Code out, ApiFunction function) {
+        if (library.uses() != null) {
+            out.line("call.answerIn(%s.%s, %s.%s);", library.result(), library.errors().invalidValue(),
+                library.result(), library.errors().invalidHandle());
+        }
         out.line("RecordReader in = call.in();");
         out.line("in.begin(%d);", function.request().fixedBytes());
         for (Slot slot : function.request().slots()) {
@@ -118,7 +122,8 @@ final class JavaDispatchEmitter {
                     JavaTypes.accessor(param.value()), slot.offset());
                 case HANDLE, NEW, DROP -> out.line("long %sId = in.i64(%d);", name, slot.offset());
                 case STRUCT -> out.line(param.isRecord() ? "%s.read(in, %d);"
-                    : "MemorySegment %s = in.slice(%d, %d);", name, slot.offset(), param.value().size());
+                    : "MemorySegment %s = in.slice(%d, %d);", param.conversion() == null ? name : name + "Content",
+                    slot.offset(), param.value().size());
                 case INOUT -> out.line("MemorySegment %sIn = in.slice(%d, %d);", name, slot.offset(),
                     param.value().size());
                 case TEXT -> out.line("String %s = in.string%s(%d, %d);", name, param.nullable() ? "OrNull" : "",
@@ -153,9 +158,18 @@ final class JavaDispatchEmitter {
             switch (param.shape()) {
                 case HANDLE, DROP -> handle(out, function, param);
                 case HANDLES -> handles(out, function, param);
+                case STRUCT -> {
+                    if (param.conversion() != null) {
+                        out.line("MemorySegment %s = call.object(\"%s\", %sContent);", param.name(),
+                            param.value().name(), param.name());
+                        out.open("if (call.isRejected())");
+                        rejected(out, function);
+                    }
+                }
                 case NUMBER -> {
                     if (param.device() != null) {
-                        out.open("if (!call.checkDevice(%s, %s))", param.name(), size(function, param.device()));
+                        out.open("if (%s!call.checkDevice(%s, %s))", param.nullable() ? param.name() + " != 0 && " : "",
+                            param.name(), size(function, param.device()));
                         rejected(out, function);
                     }
                 }

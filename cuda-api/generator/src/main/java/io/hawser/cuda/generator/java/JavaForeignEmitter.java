@@ -32,7 +32,13 @@ final class JavaForeignEmitter {
             /**
              * The functions of the backend interface, called in the machine's own library. A function that the
              * library lacks returns "not supported". Any thread, as the library allows.
-             */""", "class " + library.javaName() + "Foreign implements " + library.javaName() + "Driver");
+             */""", "class " + library.javaName() + "Foreign implements " + library.javaName() + "Driver", "");
+        if (library.foreignObjects()) {
+            out.line("private final NativeLibrary library;").line();
+            out.line("/** Calls a loaded library; finds a function at its first call. */");
+            out.open("public %sForeign(NativeLibrary library)", library.javaName());
+            out.line("this.library = library;").close().line();
+        }
         out.open("private static MemorySegment orNull(MemorySegment segment)");
         out.line("return segment == null ? MemorySegment.NULL : segment;").close().line();
         if (functions.stream().flatMap(f -> f.params().stream()).anyMatch(JavaForeignEmitter::isText)) {
@@ -43,6 +49,10 @@ final class JavaForeignEmitter {
             boolean texts = function.params().stream().anyMatch(JavaForeignEmitter::isText);
             out.line("@Override");
             out.open("public int %s(%s)", function.symbol(), JavaDriverEmitter.driverParameters(function));
+            if (library.foreignObjects()) {
+                out.open("if (%s == null)", constant(function));
+                out.line("%s = %s;", constant(function), find("library, ", function)).close();
+            }
             call(out, function, texts ? "try (Arena arena = Arena.ofConfined())" : "try",
                 JavaForeignEmitter::driverArgument);
         }
@@ -58,7 +68,7 @@ final class JavaForeignEmitter {
              * are long, a structure by value and any pointer is a MemorySegment, for example MemorySegment.NULL. A
              * function that the library lacks returns "not supported". The class finds its functions when it is
              * first used. Any thread, as the library allows.
-             */""", "final class " + type.name());
+             */""", "final class " + type.name(), "final ");
         if (library.foreignObjects()) {
             out.line("/** Finds the functions in a loaded library. */");
             out.open("public %s(NativeLibrary library)", type.name());
@@ -77,13 +87,13 @@ final class JavaForeignEmitter {
         return out.close();
     }
 
-    private void open(Code out, List<ApiFunction> functions, String doc, String declaration) {
+    private void open(Code out, List<ApiFunction> functions, String doc, String declaration, String modifier) {
         out.line("package %s;", library.javaPackage()).line();
         out.line("import io.hawser.cuda.backend.NativeLibrary;").line("import java.lang.foreign.*;")
             .line("import java.lang.invoke.MethodHandle;").line();
         out.block(doc).open("public " + declaration);
         if (library.foreignObjects()) {
-            functions.forEach(f -> out.line("private final MethodHandle %s;", constant(f)));
+            functions.forEach(f -> out.line("private %sMethodHandle %s;", modifier, constant(f)));
             out.line();
             open(out, "NativeLibrary library, ", "library");
             return;
@@ -130,7 +140,8 @@ final class JavaForeignEmitter {
 
     /** C's type of a parameter; a pointer where the content of a descriptor travels. */
     private CType ctype(Param param) {
-        return library.types().find(param.conversion() == null ? param.type() : "void *");
+        return param.shape() == Param.Shape.NUMBER ? param.value()
+            : library.types().find(param.conversion() == null ? param.type() : "void *");
     }
 
     private static String javaType(CType type) {

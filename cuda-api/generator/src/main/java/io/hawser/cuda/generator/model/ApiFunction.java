@@ -38,6 +38,8 @@ public record ApiFunction(String symbol, Integer opcode, int since, String retur
         SYNC,
         /** The guest does not wait. */
         ASYNC,
+        /** The guest waits for the first call with the same content except for addresses; later calls are ASYNC. */
+        PROBE,
         /** The worker sends DATA records, then a reply. */
         DATA,
         /** The guest answers without the worker. */
@@ -49,7 +51,16 @@ public record ApiFunction(String symbol, Integer opcode, int since, String retur
         /** It may wait for the whole device, so the worker defers it while a host function is running. */
         WAITS,
         /** It lets a host function end, so the worker never defers it. */
-        ANSWERS
+        ANSWERS,
+        /** It puts work into its stream, though it is not credited. */
+        ISSUES,
+        /** It puts work into its stream, which may then wait for the guest. */
+        OPENS
+    }
+
+    /** Whether its worker code may put work into its stream. */
+    public boolean issuesWork() {
+        return credited || gate == Gate.ISSUES || gate == Gate.OPENS;
     }
 
     /** Whether it has a record of its own. */

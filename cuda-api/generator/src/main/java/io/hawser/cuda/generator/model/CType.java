@@ -138,8 +138,11 @@ public sealed interface CType {
         }
     }
 
-    /** A field of a structure; an anonymous member has no name. {@code elements} is 0 unless the field is an array. */
-    record Field(String name, CType type, int elements, int offset) {
+    /**
+     * A field of a structure; an anonymous member has no name. {@code elements} is 0 unless the field is an array.
+     * {@code identity}: whether calls that differ in this field alone are the same to {@code probe}.
+     */
+    record Field(String name, CType type, int elements, int offset, boolean identity) {
         /** Whether it is an anonymous struct or union, whose fields belong to the enclosing structure. */
         public boolean anonymous() {
             return name.isEmpty();

@@ -52,8 +52,11 @@ public final class DescriptionReader {
         List<Group> groups = new ArrayList<>();
         for (String name : yaml.groups()) {
             GroupYaml group = source.read(folder + "/" + name + ".yaml", GroupYaml.class);
-            groups.add(new Group(group.group(), group.functions().stream()
-                .map(f -> function(types, yaml.number(), group.local(), f)).toList()));
+            List<ApiFunction> functions = new ArrayList<>();
+            for (FunctionYaml function : new Forms(yaml.forms()).expand(group.functions())) {
+                functions.add(function(types, yaml.number(), group.local(), function));
+            }
+            groups.add(new Group(group.group(), functions));
         }
         Map<String, Integer> unsupported = new TreeMap<>();
         List<String> refused = new ArrayList<>();

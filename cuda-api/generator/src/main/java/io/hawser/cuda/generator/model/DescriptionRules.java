@@ -14,6 +14,8 @@ final class DescriptionRules {
     /** Names that generated code uses itself. */
     private static final Set<String> RESERVED = Set.of("call", "driver", "in", "cuResult", "manual", "reply", "writer");
 
+    private static final Set<String> BUFFER_SIZES = Set.of("add", "multiply", "box");
+
     private final Map<String, ApiFunction> functions = new HashMap<>();
 
     private DescriptionRules() {
@@ -53,7 +55,7 @@ final class DescriptionRules {
             return;
         }
         if (function.reply() == null) {
-            throw bad(symbol, "reply must be sync, async, data or local", "");
+            throw bad(symbol, "reply must be sync, async, probe, data or local", "");
         }
         if (function.travels() == (function.reply() == Reply.LOCAL)) {
             throw bad(symbol, "a function has an opcode unless it is local", "reply=" + function.reply());
@@ -84,6 +86,10 @@ final class DescriptionRules {
         }
         if (function.gate() != null && !function.travels()) {
             throw bad(symbol, "gate is for functions that travel", "");
+        }
+        // The stream of a credited function of another library may be part of the state of its handle.
+        if (function.travels() && function.gate() != null && function.issuesWork() && function.stream() == null) {
+            throw bad(symbol, "a function that puts work into a stream has a parameter of type CUstream", "");
         }
         if (function.travels()) {
             function.params().forEach(param -> checkParam(function, param));
@@ -139,14 +145,19 @@ final class DescriptionRules {
                 }
             }
         }
+        if (param.bytes() != null && param.bytes().operations().stream().anyMatch(o -> !BUFFER_SIZES.contains(o))) {
+            throw bad(owner, "the size of a buffer has only", "operations=" + BUFFER_SIZES);
+        }
         if (param.isRecord() && !function.manual()) {
             throw bad(owner, "a record is for functions that are manual in the worker", "type=" + param.type());
         }
         if (param.variable() && (param.shape() != Shape.OUT_BYTES || !function.manual())) {
             throw bad(owner, "variable is for output buffers of functions that are manual in the worker", "");
         }
-        if (param.nullable() && (param.shape() == Shape.STRUCT || param.shape() == Shape.NUMBER)) {
-            throw bad(owner, "nullable is for buffers, texts, handles and outputs", "shape=" + param.shape());
+        if (param.nullable() && (param.shape() == Shape.STRUCT || param.shape() == Shape.NUMBER)
+            && param.device() == null) {
+            throw bad(owner, "nullable is for buffers, texts, handles, addresses and outputs", "shape="
+                + param.shape());
         }
         if (param.device() != null && (param.shape() != Shape.NUMBER || param.value().size() != 8)) {
             throw bad(owner, "device is for addresses", "shape=" + param.shape());

@@ -43,6 +43,9 @@ final class ParamReader {
         if (yaml.scalar() != null) {
             return param(Shape.STRUCT, plain(types.find("HwsScalar")), null);
         }
+        if (yaml.device() != null || yaml.unchecked() != null) {
+            return param(Shape.NUMBER, types.find("unsigned long long"), null);
+        }
         if (yaml.string()) {
             return param(Shape.TEXT, null, null);
         }

@@ -2,12 +2,18 @@ package io.hawser.cuda.generator.model;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Function;
+import java.util.stream.Stream;
 
 /**
  * A size in bytes as an expression over parameters: numbers, names, {@code record.field}, {@code +}, {@code *},
  * parentheses and {@code box(pitch, rows, width)}, the span of rows in memory. Both languages evaluate it in 64 bits
  * and saturate at the largest value instead of wrapping.
+ *
+ * <p>Only the worker evaluates sizes of device memory. They may also have {@code pick(number, ifZero, otherwise)},
+ * {@code matrix(ld, rows, columns, elementBytes)} and {@code vector(n, increment, elementBytes)}. {@code triangle(n)}
+ * is the number of elements of a packed triangle, {@code element(cudaDataType)} the bytes of an element.
  */
 public sealed interface SizeExpression {
     /** A number. */
@@ -18,9 +24,13 @@ public sealed interface SizeExpression {
     record Reference(String name) implements SizeExpression {
     }
 
-    /** {@code add}, {@code multiply} or {@code box} of operands. */
+    /** {@code add}, {@code multiply} or an operation with a name, of operands. */
     record Operation(String name, List<SizeExpression> operands) implements SizeExpression {
     }
+
+    /** The operations with a name: the number of their operands. */
+    Map<String, Integer> OPERATIONS = Map.of("box", 3, "pick", 3, "matrix", 4, "vector", 3, "triangle", 1,
+        "element", 1);
 
     /** Parses a text; error messages name the {@code owner}. */
     static SizeExpression parse(String owner, String text) {
@@ -34,6 +44,12 @@ public sealed interface SizeExpression {
             case Reference reference -> List.of(reference.name());
             case Operation operation -> operation.operands().stream().flatMap(o -> o.references().stream()).toList();
         };
+    }
+
+    /** Operations in the expression. */
+    default List<String> operations() {
+        return this instanceof Operation operation ? Stream.concat(Stream.of(operation.name()),
+            operation.operands().stream().flatMap(o -> o.operations().stream())).toList() : List.of();
     }
 
     /**
@@ -52,7 +68,7 @@ public sealed interface SizeExpression {
         };
     }
 
-    /** Evaluates the expression, for tests: {@code value} gives a parameter's value; must not overflow. */
+    /** Evaluates the size of a buffer, for tests: {@code value} gives a parameter's value; must not overflow. */
     default long evaluate(Function<String, Long> value) {
         return switch (this) {
             case Constant constant -> constant.value();
@@ -62,8 +78,9 @@ public sealed interface SizeExpression {
                 yield switch (operation.name()) {
                     case "add" -> Math.addExact(operands.get(0), operands.get(1));
                     case "multiply" -> Math.multiplyExact(operands.get(0), operands.get(1));
-                    default -> operands.get(1) == 0 || operands.get(2) == 0 ? 0
+                    case "box" -> operands.get(1) == 0 || operands.get(2) == 0 ? 0
                         : Math.addExact(Math.multiplyExact(operands.get(0), operands.get(1) - 1), operands.get(2));
+                    default -> throw new IllegalStateException(operation.name());
                 };
             }
         };
@@ -122,18 +139,17 @@ public sealed interface SizeExpression {
             if (Character.isDigit(word.charAt(0))) {
                 return new Constant(Long.parseLong(word));
             }
-            return word.equals("box") && take('(') ? box() : new Reference(word);
+            Integer operands = OPERATIONS.get(word);
+            return operands != null && take('(') ? operation(word, operands) : new Reference(word);
         }
 
-        private SizeExpression box() {
+        private SizeExpression operation(String name, int count) {
             List<SizeExpression> operands = new ArrayList<>();
-            operands.add(sum());
-            expect(',');
-            operands.add(sum());
-            expect(',');
-            operands.add(sum());
-            expect(')');
-            return new Operation("box", operands);
+            for (int i = 0; i < count; i++) {
+                operands.add(sum());
+                expect(i == count - 1 ? ')' : ',');
+            }
+            return new Operation(name, operands);
         }
 
         private boolean take(char c) {
@@ -149,8 +165,9 @@ public sealed interface SizeExpression {
         }
 
         private DescriptionException bad() {
-            return new DescriptionException(owner + ": a size is made of names, numbers, +, *, () and box(pitch, rows,"
-                + " width): size=" + text + ", at=" + at);
+            return new DescriptionException(owner + ": a size is made of names, numbers, +, * and () and of"
+                + " box(pitch, rows, width), pick(number, ifZero, otherwise), matrix(ld, rows, columns, bytes),"
+                + " vector(n, increment, bytes), triangle(n), element(type): size=" + text + ", at=" + at);
         }
     }
 }

@@ -1,6 +1,7 @@
 package io.hawser.cuda.generator.model;
 
 import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.dataformat.yaml.YAMLFactory;
 import java.io.IOException;
@@ -47,6 +48,11 @@ public final class Source {
         } catch (IOException e) {
             throw new IOException(name + ": " + e.getMessage(), e);
         }
+    }
+
+    /** Converts a part of a file; an unknown key is an error. */
+    static <T> T convert(JsonNode node, Class<T> type) throws IOException {
+        return YAML.treeToValue(node, type);
     }
 
     /** The text of a file. */

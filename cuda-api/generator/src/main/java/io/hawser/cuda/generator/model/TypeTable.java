@@ -125,7 +125,8 @@ public final class TypeTable {
             if (text.isEmpty() && (type.name() != null || !(type instanceof Structure))) {
                 throw new DescriptionException(name + ": a field without a name is a struct or union: " + node);
             }
-            Field field = new Field(isArray ? array.group(1) : text, type, elements, offset);
+            Field field = new Field(isArray ? array.group(1) : text, type, elements, offset,
+                node.path("identity").asBoolean());
             fields.add(field);
             end = Math.max(end, offset + field.size());
             alignment = Math.max(alignment, type.alignment());

@@ -11,20 +11,23 @@ import java.util.Map;
  * @param library name of the library.
  * @param group name of the group.
  * @param local why local functions are manual in the guest, for those without a reason of their own.
- * @param functions its functions.
+ * @param functions its functions, each a {@link FunctionYaml}.
  */
-public record GroupYaml(String library, String group, String local, List<FunctionYaml> functions) {
+public record GroupYaml(String library, String group, String local, List<JsonNode> functions) {
 
     /**
      * A function.
      *
      * @param symbol exported name, or a name that exists only on the wire.
-     * @param opcode number within the library; null when it does not travel.
+     * @param forms forms of the library for which the description is repeated, with consecutive opcodes; null for none.
+     *     In its texts, {@code <T>} is the form's letter and {@code <name>} a text of the form.
+     * @param wide whether each is followed by a function with the suffix _64, whose int parameters are int64_t.
+     * @param opcode number within the library, of the first; null when it does not travel.
      * @param since first version that has it, for example 11.2; null for wire functions.
      * @param returns C's type of its result; null for the library's result type.
-     * @param reply sync, async, data or local; null with {@code sameAs}.
+     * @param reply sync, async, probe, data or local; null with {@code sameAs}.
      * @param credited whether it costs credit.
-     * @param gate waits or answers; null for neither.
+     * @param gate waits, answers, issues or opens; null for none of these.
      * @param guest generated (default) or {manual: reason}.
      * @param worker generated (default) or {manual: reason}.
      * @param backend whether the backend interface has it; default true for functions that travel.
@@ -37,7 +40,8 @@ public record GroupYaml(String library, String group, String local, List<Functio
      * @param wire functions whose records carry it; null for none.
      * @param params parameters in C's order.
      */
-    public record FunctionYaml(String symbol, Integer opcode, String since, String returns, String reply,
+    public record FunctionYaml(String symbol, List<String> forms, boolean wide, Integer opcode, String since,
+        String returns, String reply,
         boolean credited, String gate, JsonNode guest, JsonNode worker, Boolean backend, Boolean context,
         boolean ptsz, boolean ptds, String sameAs, Map<String, String> with, List<String> wire,
         List<ParamYaml> params) {
@@ -58,11 +62,12 @@ public record GroupYaml(String library, String group, String local, List<Functio
      * @param variable whether an output buffer may be shorter than {@code bytes}.
      * @param bulk whether a buffer is sent without copying it first; the last one only.
      * @param device bytes of the session's device memory required at an address.
+     * @param unchecked reason why no size of the memory behind an address can be known.
      * @param descriptor the structure that travels in place of a descriptor that the guest keeps.
      * @param scalar bytes of a number behind a pointer, on host or device.
      */
     public record ParamYaml(String name, String type, String dir, String bytes, String count, boolean string,
         Integer max, String limit, boolean nullable, boolean variable, boolean bulk, String device,
-        String descriptor, @JsonProperty("scalar") String scalar) {
+        String unchecked, String descriptor, @JsonProperty("scalar") String scalar) {
     }
 }

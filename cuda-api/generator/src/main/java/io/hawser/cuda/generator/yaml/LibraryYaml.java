@@ -2,6 +2,7 @@ package io.hawser.cuda.generator.yaml;
 
 import com.fasterxml.jackson.annotation.JsonProperty;
 import java.util.List;
+import java.util.Map;
 
 /**
  * A library's {@code library.yaml}.
@@ -20,12 +21,13 @@ import java.util.List;
  * @param groups files of functions.
  * @param unsupported file of exports without a description; null for none.
  * @param foreign file of the classes of functions that the worker calls in the machine's own library; null for none.
+ * @param forms forms of functions: a letter and the texts that it stands for; null for none.
  * @param foreignObjects whether such a class has an object for each loaded library; else it loads {@code soname}.
  */
 public record LibraryYaml(String library, int number, String uses, @JsonProperty(required = true) String soname,
     String javaName, String javaPackage, Boolean versions, String result, Errors errors,
     String guestHeader, List<String> types, List<String> groups, String unsupported, String foreign,
-    boolean foreignObjects) {
+    Map<String, Map<String, String>> forms, boolean foreignObjects) {
 
     /**
      * Enumerators of the result type.

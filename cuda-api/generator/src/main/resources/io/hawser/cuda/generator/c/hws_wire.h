@@ -9,6 +9,7 @@
 #include "hws_layout.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -65,6 +66,21 @@ static inline uint64_t hws_size_multiply(uint64_t a, uint64_t b) {
 static inline uint64_t hws_size_box(uint64_t pitch, uint64_t rows, uint64_t width) {
     return rows == 0 || width == 0 ? 0 : hws_size_add(hws_size_multiply(pitch, rows - 1), width);
 }
+
+/* A part of a payload in which calls may differ and still be equal to hws_probe(). */
+typedef struct hws_vary {
+    uint32_t offset;
+    uint32_t bytes;
+    bool address; /* of device memory: its alignment counts, and whether it is NULL */
+} hws_vary_t;
+
+/*
+ * Sends a call without outputs. The first call with a content waits for the worker's answer. Once it is 0, calls with
+ * the same content, apart from `varies`, are sent without waiting, and a later call reports their errors. Returns 0,
+ * the worker's answer, or why the record was not sent.
+ */
+int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const hws_vary_t *ranges,
+              uint32_t count);
 
 /* Ends the session: the reply's length contradicts its fields, so the worker is not one of Hawser's. */
 __attribute__((cold)) static inline int hws_bad_reply(const char *function, uint32_t reply_bytes) {

@@ -117,6 +117,14 @@ class DescriptionRulesTest {
     }
 
     @Test
+    void shouldRefuseWorkWithoutStream() {
+        String broken = FUNCTION.replace("type: CUstream", "type: CUevent").replace("    params:",
+            "    gate: issues\n    params:");
+        DescriptionException e = assertThrows(DescriptionException.class, () -> read(broken));
+        assertTrue(e.getMessage().contains("has a parameter of type CUstream"), e.getMessage());
+    }
+
+    @Test
     void shouldRefuseWireOfFunctionThatIsNotExported() {
         String broken = FUNCTION.replace("toyCall", "hwsCall")
             .replace("    params:", "    wire: [hwsCall]\n    params:");

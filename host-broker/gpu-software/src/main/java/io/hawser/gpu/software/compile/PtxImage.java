@@ -100,6 +100,11 @@ public final class PtxImage {
      * @param where  an address for each of {@link #variables()}: inside the arena, aligned and marked allocated.
      */
     public void place(GlobalMemory memory, Map<PtxVariable, Long> where) {
+        place(memory, where, false);
+    }
+
+    /** As {@link #place(GlobalMemory, Map)}; on demand the managed variables keep the bytes that they have. */
+    public void place(GlobalMemory memory, Map<PtxVariable, Long> where, boolean keepsManaged) {
         for (PtxVariable variable : variables) {
             Long address = where.get(variable);
             if (address == null || address % variable.alignment() != 0
@@ -111,7 +116,9 @@ public final class PtxImage {
         addresses = new HashMap<>(where);
         globals = Globals.of(memory);
         for (PtxVariable variable : variables) {
-            write(memory, variable);
+            if (!keepsManaged || !variable.managed()) {
+                write(memory, variable);
+            }
         }
     }
 

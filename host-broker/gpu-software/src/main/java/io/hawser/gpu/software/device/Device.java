@@ -24,6 +24,7 @@ final class Device implements AutoCloseable {
     private static final long PENDING_FREE_TIMEOUT_MS = 2000;
 
     final DeviceMemory memory;
+    final ManagedHeap managed;
     final HostMemory host;
     final Scheduler scheduler;
     final Handles handles = new Handles();
@@ -45,6 +46,7 @@ final class Device implements AutoCloseable {
     /** @param memoryBytes memory of all devices together. */
     Device(long memoryBytes, int processors, int devices) {
         memory = new DeviceMemory(memoryBytes);
+        managed = new ManagedHeap(memory);
         primaries = new Context[devices];
         used = new long[devices];
         memoryOfEach = memory.totalBytes() / devices & -GlobalMemory.GRANULE_BYTES;
@@ -215,6 +217,9 @@ final class Device implements AutoCloseable {
             moduleOwners.remove(module);
             unload(module, context);
         });
+        if (library.managed != null) {
+            library.managed.release();
+        }
     }
 
     /**
@@ -227,12 +232,17 @@ final class Device implements AutoCloseable {
         return library == null || current == null ? handles.get(handle, LoadedModule.class) : module(library);
     }
 
+    /** Loads a module; the library may be null. */
+    LoadedModule load(MemorySegment image, Library library) throws ImageException, PtxException,
+        LoadedModule.NoMemoryException {
+        return LoadedModule.load(image, memory, managed, library);
+    }
+
     private LoadedModule module(Library library) throws ImageException, PtxException,
         LoadedModule.NoMemoryException {
         Long known = library.instances.get(owner());
         if (known == null) {
-            LoadedModule module = LoadedModule.load(MemorySegment.ofArray(library.image), memory);
-            module.library = library;
+            LoadedModule module = load(MemorySegment.ofArray(library.image), library);
             module.context = owner();
             known = handles.add(module);
             library.instances.put(owner(), known);

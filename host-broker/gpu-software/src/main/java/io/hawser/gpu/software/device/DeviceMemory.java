@@ -23,6 +23,8 @@ public final class DeviceMemory implements AutoCloseable {
     }
 
     private final GlobalMemory arena;
+    private final boolean isReserved; // the memory is a reservation outside the arena
+    private final long totalBytes;
     private final TreeMap<Long, Long> freeByAddress = new TreeMap<>();
     private final TreeSet<Block> freeBySize = new TreeSet<>();
     private final Map<Long, Long> allocated = new HashMap<>();
@@ -35,7 +37,17 @@ public final class DeviceMemory implements AutoCloseable {
      */
     public DeviceMemory(long bytes) {
         arena = GlobalMemory.reserve(bytes & -GlobalMemory.GRANULE_BYTES);
-        insertFree(arena.base(), arena.size());
+        isReserved = false;
+        totalBytes = arena.size();
+        insertFree(arena.base(), totalBytes);
+    }
+
+    /** Divides a reservation of the arena's addresses; {@link #close} leaves it to the arena. */
+    DeviceMemory(GlobalMemory arena, long address, long bytes) {
+        this.arena = arena;
+        isReserved = true;
+        totalBytes = bytes;
+        insertFree(address, bytes);
     }
 
     /** The memory that kernels run on. */
@@ -43,14 +55,14 @@ public final class DeviceMemory implements AutoCloseable {
         return arena;
     }
 
-    /** Size of the arena in bytes. */
+    /** Size of the memory in bytes. */
     public long totalBytes() {
-        return arena.size();
+        return totalBytes;
     }
 
     /** Unallocated bytes. */
     public synchronized long freeBytes() {
-        return arena.size() - allocatedBytes;
+        return totalBytes - allocatedBytes;
     }
 
     /** Number of live allocations. */
@@ -68,7 +80,7 @@ public final class DeviceMemory implements AutoCloseable {
         if (bytes <= 0) {
             throw new IllegalArgumentException("allocation must be positive: bytes=" + bytes);
         }
-        if (bytes > arena.size()) {
+        if (bytes > totalBytes) {
             return 0;
         }
         long size = (bytes + GlobalMemory.GRANULE_BYTES - 1) & -GlobalMemory.GRANULE_BYTES;
@@ -85,8 +97,22 @@ public final class DeviceMemory implements AutoCloseable {
         }
         allocated.put(block.address, size);
         allocatedBytes += size;
-        arena.markAllocated(block.address, size);
+        if (isReserved) {
+            arena.openAddresses(block.address, size);
+        } else {
+            arena.markAllocated(block.address, size);
+        }
         return block.address;
+    }
+
+    /** Never again allocates the memory that is free now, except for the last block without its first bytes. */
+    synchronized void skip(long bytes) {
+        Map.Entry<Long, Long> last = freeByAddress.lastEntry();
+        freeByAddress.clear();
+        freeBySize.clear();
+        if (last != null && last.getValue() > bytes) {
+            insertFree(last.getKey() + bytes, last.getValue() - bytes);
+        }
     }
 
     /**
@@ -119,7 +145,11 @@ public final class DeviceMemory implements AutoCloseable {
             return false;
         }
         allocatedBytes -= size;
-        arena.markFree(address, size);
+        if (isReserved) {
+            arena.closeAddresses(address, size);
+        } else {
+            arena.markFree(address, size);
+        }
         if (size >= DECOMMIT_BYTES) {
             arena.decommit(address, size);
         }
@@ -158,6 +188,8 @@ public final class DeviceMemory implements AutoCloseable {
     /** Unmaps the arena; no kernel or copy may be running. */
     @Override
     public void close() {
-        arena.close();
+        if (!isReserved) {
+            arena.close();
+        }
     }
 }

@@ -8,6 +8,8 @@ final class Library {
     final byte[] image;
     /** Handles of the modules by context. */
     final Map<Context, Long> instances = new HashMap<>();
+    /** The managed variables of all contexts; null until the first module is loaded. */
+    ManagedPlaces managed;
 
     Library(byte[] image) {
         this.image = image;

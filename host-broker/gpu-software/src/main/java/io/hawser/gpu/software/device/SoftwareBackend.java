@@ -8,7 +8,9 @@ import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.backend.GreenContexts;
+import io.hawser.cuda.backend.ManagedVariables;
 import io.hawser.cuda.backend.MemoryPools;
+import io.hawser.cuda.backend.Signals;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CUdevice_P2PAttribute;
 import io.hawser.cuda.generated.CUfunction_attribute;
@@ -36,6 +38,7 @@ public final class SoftwareBackend implements GpuBackend {
 
     private final int[] numbers; // numbers of the devices on this machine, by ordinal
     private final Device device;
+    private final SoftwareSignals signals;
     private final SoftwareArrays arrays;
     private final SoftwareDriver driver;
     private final Launcher launcher;
@@ -44,6 +47,17 @@ public final class SoftwareBackend implements GpuBackend {
     private final SoftwarePools pools;
     private final SoftwareGreenContexts greenContexts;
     private final SoftwareLinker linker = new SoftwareLinker();
+    private final ManagedVariables managedVariables = new ManagedVariables() {
+        @Override
+        public List<Variable> of(long module) {
+            return managedVariables(module);
+        }
+
+        @Override
+        public void move(int times) {
+            device.managed.move(times);
+        }
+    };
     private final Map<Long, Arena> staging = new ConcurrentHashMap<>();
 
     /**
@@ -62,6 +76,7 @@ public final class SoftwareBackend implements GpuBackend {
     public SoftwareBackend(long memoryBytes, int processors, int... numbers) {
         this.numbers = numbers.clone();
         device = new Device(memoryBytes, processors, numbers.length);
+        signals = new SoftwareSignals(device);
         arrays = new SoftwareArrays(device);
         driver = new SoftwareDriver(device, arrays);
         launcher = new Launcher(device);
@@ -227,7 +242,7 @@ public final class SoftwareBackend implements GpuBackend {
     public int loadImage(MemorySegment image, MemorySegment out, StringBuilder log) {
         int check = device.check();
         return check != CUDA_SUCCESS ? check : load(log, () -> {
-            long handle = device.handles.add(LoadedModule.load(image, device.memory));
+            long handle = device.handles.add(device.load(image, null));
             device.ownModule(handle);
             out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, handle);
             return CUDA_SUCCESS;
@@ -371,6 +386,25 @@ public final class SoftwareBackend implements GpuBackend {
     }
 
     @Override
+    public ManagedVariables managedVariables() {
+        return managedVariables;
+    }
+
+    private List<ManagedVariables.Variable> managedVariables(long handle) {
+        List<ManagedVariables.Variable> variables = new ArrayList<>();
+        load(new StringBuilder(), () -> {
+            LoadedModule module = device.module(handle);
+            if (module != null) {
+                module.managedVariables().stream().filter(variable -> variable.bytes() > 0)
+                    .map(variable -> new ManagedVariables.Variable(module.address(variable), variable.bytes()))
+                    .forEach(variables::add);
+            }
+            return CUDA_SUCCESS;
+        });
+        return variables;
+    }
+
+    @Override
     public int copyHtoD(long destination, MemorySegment source, long streamHandle) {
         return driver.issueCopy(streamHandle, destination, source.byteSize(),
             source.byteSize() <= INLINE_COPY_BYTES, target -> target.copyFrom(source));
@@ -481,7 +515,13 @@ public final class SoftwareBackend implements GpuBackend {
     }
 
     @Override
+    public Signals signals() {
+        return signals;
+    }
+
+    @Override
     public void close() {
+        signals.end();
         device.close();
     }
 }

@@ -318,13 +318,13 @@ public final class GlobalMemory implements AutoCloseable {
     }
 
     /**
-     * Zeroes a range of the arena. In a long range, whole pages return to the machine instead of being written. An
-     * array that a program never touches therefore uses no memory of the machine.
+     * Zeroes a range of the arena or of a reservation. In a long range of the arena, whole pages return to the machine
+     * instead of being written. An array that a program never touches therefore uses no memory of the machine.
      *
-     * @throws IndexOutOfBoundsException if the range leaves the arena.
+     * @throws IndexOutOfBoundsException if the range leaves its memory.
      */
     public void zero(long address, long bytes) {
-        MemorySegment range = segment.asSlice(address - base, bytes);
+        MemorySegment range = slice(address, bytes);
         long from = address + PAGE_BYTES - 1 & -PAGE_BYTES;
         long to = address + bytes & -PAGE_BYTES;
         if (bytes < ZERO_BY_PAGES_BYTES || !decommit(address, bytes)) {

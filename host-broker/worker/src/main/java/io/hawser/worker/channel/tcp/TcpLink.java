@@ -1,5 +1,6 @@
 package io.hawser.worker.channel.tcp;
 
+import io.hawser.shm.os.EventPoll;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.channel.Link;
@@ -16,8 +17,13 @@ import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.WriteBufferWaterMark;
 import io.netty.channel.epoll.EpollIoHandler;
 import io.netty.channel.epoll.EpollSocketChannel;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -25,6 +31,9 @@ import java.util.concurrent.TimeUnit;
  * one system call. Data of copies is sent from its own memory.
  */
 public final class TcpLink extends ChannelInboundHandlerAdapter implements Link {
+    private static final Logger LOG = System.getLogger(TcpLink.class.getName());
+    private static final long WATCH_INTERVAL_MS = 500;
+    private static final long HANG_LIMIT_MS = 2000; // as the broker's default for a worker that must end
     private static final int RECEIVE_BYTES = 64 * 1024;
     private static final int GATHER_BYTES = 16 * 1024;
     private static final long LINGER_MS = 1000;
@@ -82,6 +91,35 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
         channel.pipeline().addLast(this);
         select.attend(recordHandler);
         channel.config().setAutoRead(true);
+    }
+
+    @Override
+    public void watchGuest(Runnable hung) {
+        Thread watch = new Thread(() -> watch(hung), "guest-watch");
+        watch.setDaemon(true);
+        watch.start();
+    }
+
+    private void watch(Runnable hung) {
+        try {
+            while (channel.isOpen()) {
+                Thread.sleep(WATCH_INTERVAL_MS);
+                if (channel.isOpen() && EventPoll.isHungUp(channel.fd().intValue())) {
+                    CountDownLatch alive = new CountDownLatch(1);
+                    execute(alive::countDown);
+                    if (!alive.await(HANG_LIMIT_MS, TimeUnit.MILLISECONDS)) {
+                        hung.run();
+                    }
+                    return; // a session thread that runs sees the end of the connection itself
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // the process ends
+        } catch (RejectedExecutionException e) {
+            LOG.log(Level.DEBUG, "the session thread has ended", e);
+        } catch (IOException e) {
+            LOG.log(Level.WARNING, "the guest cannot be watched: {0}", e.getMessage());
+        }
     }
 
     @Override

@@ -1,0 +1,135 @@
+package io.hawser.cuda.conformance;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.CType;
+import io.hawser.cuda.generator.model.CType.Enumeration;
+import io.hawser.cuda.generator.model.Description;
+import io.hawser.cuda.generator.model.DescriptionReader;
+import io.hawser.cuda.generator.model.Library;
+import io.hawser.cuda.generator.model.Param;
+import io.hawser.cuda.generator.model.Source;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.classfile.Attributes;
+import java.lang.classfile.ClassFile;
+import java.lang.classfile.ClassModel;
+import java.lang.constant.ClassDesc;
+import java.lang.reflect.AccessFlag;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Compares the descriptions of cuBLAS and cublasLt with JavaCPP's preset, which was made from NVIDIA's headers: names,
+ * numbers of parameters, their widths, and constants. The preset's class is read as a file, because loading it loads
+ * NVIDIA's libraries.
+ */
+class CublasPresetTest {
+    private static final String PRESET = "/org/bytedeco/cuda/global/cublas.class";
+    /** Inline functions of the headers, which the libraries do not export. */
+    private static final Set<String> INLINE = Set.of("cublasMigrateComputeType", "cublasLtEmulationDescInit",
+        "cublasLtGroupedMatrixLayoutInit", "cublasLtMatmulDescInit", "cublasLtMatmulPreferenceInit",
+        "cublasLtMatrixLayoutInit", "cublasLtMatrixTransformDescInit");
+
+    private final Map<String, List<List<ClassDesc>>> functions = new HashMap<>();
+    private final Map<String, Integer> constants = new HashMap<>();
+    private Description description;
+
+    @BeforeEach
+    void readPreset() throws IOException {
+        description = new DescriptionReader(Source.classPath()).read();
+        ClassModel preset;
+        try (InputStream in = CublasPresetTest.class.getResourceAsStream(PRESET)) {
+            preset = ClassFile.of().parse(in.readAllBytes());
+        }
+        preset.methods().stream().filter(m -> m.flags().has(AccessFlag.NATIVE)
+            && m.flags().has(AccessFlag.PUBLIC)).forEach(m -> functions
+                .computeIfAbsent(m.methodName().stringValue(),
+                    key -> new ArrayList<>())
+                .add(m.methodTypeSymbol().parameterList()));
+        preset.fields().forEach(field -> field.findAttribute(Attributes.constantValue()).ifPresent(value -> {
+            if (value.constant().constantValue() instanceof Integer number) {
+                constants.put(field.fieldName().stringValue(), number);
+            }
+        }));
+        assertFalse(functions.isEmpty() || constants.isEmpty(), "the preset must have functions and constants");
+    }
+
+    @Test
+    void shouldNameEveryFunction() {
+        Set<String> missing = new TreeSet<>(functions.keySet());
+        missing.removeAll(INLINE);
+        Set<String> unknown = new TreeSet<>();
+        for (Library library : libraries()) {
+            library.functions().stream().map(ApiFunction::symbol).forEach(name -> {
+                if (!missing.remove(name)) {
+                    unknown.add(name);
+                }
+            });
+            library.unsupported().keySet().forEach(name -> {
+                if (!missing.remove(name)) {
+                    unknown.add(name);
+                }
+            });
+        }
+        assertEquals(Set.of(), missing, "not described");
+        assertEquals(Set.of(), unknown, "not in the preset");
+    }
+
+    @Test
+    void shouldAgreeInTheWidthOfEveryParameter() {
+        for (Library library : libraries()) {
+            for (ApiFunction function : library.functions()) {
+                List<Integer> widths = function.params().stream().map(p -> width(library, p)).toList();
+                assertTrue(functions.get(function.symbol()).stream().anyMatch(f -> widths.equals(f.stream()
+                    .map(CublasPresetTest::width).toList())), () -> function.symbol() + " " + widths + " "
+                        + functions.get(function.symbol()));
+            }
+        }
+    }
+
+    @Test
+    void shouldAgreeInEveryConstantOfTheLibrary() {
+        int compared = 0;
+        for (Enumeration type : description.library("cublas").types().all(Enumeration.class)) {
+            for (Map.Entry<String, Long> value : type.values().entrySet()) {
+                if (value.getKey().startsWith("CUBLAS_")) {
+                    assertEquals(constants.get(value.getKey()), value.getValue().intValue(), value.getKey());
+                    compared++;
+                }
+            }
+        }
+        assertTrue(compared > 80, "compared=" + compared);
+    }
+
+    private List<Library> libraries() {
+        return List.of(description.library("cublas"), description.library("cublaslt"));
+    }
+
+    private static int width(Library library, Param param) {
+        if (param.type().endsWith("*")) {
+            return 8;
+        }
+        CType type = library.types().find(param.type());
+        return type.size();
+    }
+
+    private static int width(ClassDesc type) {
+        return switch (type.descriptorString()) {
+            case "I", "F" -> 4;
+            case "J", "D" -> 8;
+            case "S" -> 2;
+            case "B" -> 1;
+            default -> 8; // a pointer
+        };
+    }
+}

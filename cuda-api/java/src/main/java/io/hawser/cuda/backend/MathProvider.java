@@ -1,0 +1,42 @@
+package io.hawser.cuda.backend;
+
+/**
+ * Opens the math libraries of a kind of GPU at a session's first call; {@code ServiceLoader} finds the provider. The
+ * environment variable {@value #LIBRARIES} lists the libraries that the broker has found, {@code soname=path} each,
+ * separated by colons.
+ */
+public interface MathProvider {
+    /** Name of the variable. */
+    String LIBRARIES = "HAWSER_LIBRARIES";
+
+    /** Name of the backend. */
+    String backend();
+
+    /**
+     * Opens cuBLAS.
+     *
+     * @return null when the machine has no such library; the log gives the reason.
+     */
+    CublasBackend cublas(GpuBackend gpu);
+
+    /** Loads the first library of these names that the broker has found; null when it has found none, or none loads. */
+    static NativeLibrary load(String... sonames) {
+        String listed = System.getenv(LIBRARIES);
+        for (String soname : sonames) {
+            for (String entry : listed == null ? new String[0] : listed.split(":")) {
+                if (entry.startsWith(soname + "=")) {
+                    try {
+                        return NativeLibrary.open(entry.substring(soname.length() + 1));
+                    } catch (IllegalStateException e) {
+                        System.getLogger(MathProvider.class.getName()).log(System.Logger.Level.WARNING,
+                            e.getMessage() + ": " + e.getCause().getMessage());
+                        return null;
+                    }
+                }
+            }
+        }
+        System.getLogger(MathProvider.class.getName()).log(System.Logger.Level.WARNING,
+            "no math library {0} in hawser.libraries.path: its calls are not supported", sonames[0]);
+        return null;
+    }
+}

@@ -1,0 +1,28 @@
+/* Included by every file of a math library: the session, which belongs to libcuda.so.1, and the export mark. */
+#ifndef HWS_MATH_H
+#define HWS_MATH_H
+
+#include "hws_service.h"
+
+#define HWS_EXPORT __attribute__((visibility("default")))
+
+/* The stream of the calling thread's next hws_probe(). */
+extern _Thread_local uint64_t hws_math_stream;
+
+/* libcuda.so.1's table; NULL, after a line on stderr, when the process has another libcuda.so.1. Any thread. */
+const hws_service_t *hws_math_service(void);
+
+/* Makes a handle invalid, with libcuda.so.1's hws_handle_drop(). */
+void hws_handle_drop(hws_kind_t kind, uint64_t handle);
+
+/* Name and text of a cublasStatus_t. */
+const char *hws_math_status_name(int status);
+const char *hws_math_status_text(int status);
+
+/* The result of the session's first check of a call, without the library's own. Any thread. */
+static inline int hws_math_gate(void) {
+    const hws_service_t *service = hws_math_service();
+    return service == NULL ? HWS_LOST_STATUS : atomic_load_explicit(service->gate, memory_order_relaxed);
+}
+
+#endif

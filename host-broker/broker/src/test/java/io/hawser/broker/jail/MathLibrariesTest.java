@@ -1,0 +1,81 @@
+package io.hawser.broker.jail;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+class MathLibrariesTest {
+    /** In the build's folder: others can write the folder of temporary files. */
+    private final Path folder = Path.of("target/math-libraries").toAbsolutePath();
+
+    @BeforeEach
+    void makeFolder() throws IOException {
+        if (Files.exists(folder)) {
+            try (var files = Files.list(folder)) {
+                for (Path file : files.toList()) {
+                    Files.delete(file);
+                }
+            }
+        }
+        Files.createDirectories(folder);
+        allow(folder, "rwxr-xr-x");
+    }
+
+    private static void allow(Path path, String permissions) throws IOException {
+        Files.setPosixFilePermissions(path, PosixFilePermissions.fromString(permissions));
+    }
+
+    private Path file(String name) throws IOException {
+        Path made = Files.createFile(folder.resolve(name));
+        allow(made, "rw-r--r--");
+        return made;
+    }
+
+    @Test
+    void shouldOfferLibraryWithTheFilesOfItsFolder() throws IOException {
+        Path real = file("libcublas.so.13.1.0");
+        Files.createSymbolicLink(folder.resolve("libcublas.so.13"), real.getFileName());
+        Path other = file("libcublasLt.so.13");
+        file("secret.txt");
+        MathLibraries libraries = MathLibraries.find(List.of(Path.of("/no-such-folder"), folder));
+        assertEquals(Map.of("libcublas.so.13", folder.resolve("libcublas.so.13"), "libcublasLt.so.13", other),
+            libraries.found());
+        assertEquals(real.toRealPath().toString(), libraries.files().get(folder + "/libcublas.so.13"));
+        assertEquals(other.toRealPath().toString(), libraries.files().get(other.toString()));
+        assertFalse(libraries.files().containsKey(folder + "/secret.txt"));
+        assertTrue(libraries.variable().contains("libcublas.so.13=" + folder + "/libcublas.so.13"));
+    }
+
+    @Test
+    void shouldSkipFolderThatOthersCanWrite() throws IOException {
+        file("libcublas.so.13");
+        allow(folder, "rwxrwxrwx");
+        MathLibraries libraries = MathLibraries.find(List.of(folder));
+        assertTrue(libraries.found().isEmpty() && libraries.files().isEmpty(), libraries::toString);
+    }
+
+    @Test
+    void shouldNotOfferFileThatOthersCanWrite() throws IOException {
+        file("libcublas.so.13");
+        allow(file("libcublasLt.so.13"), "rw-rw-rw-");
+        MathLibraries libraries = MathLibraries.find(List.of(folder));
+        assertFalse(libraries.files().containsKey(folder + "/libcublasLt.so.13"));
+        allow(folder.resolve("libcublas.so.13"), "rw-rw-rw-");
+        assertEquals(Map.of(), MathLibraries.find(List.of(folder)).found());
+    }
+
+    @Test
+    void shouldOfferNothingWithoutLibrary() throws IOException {
+        file("libother.so.1");
+        assertEquals(new MathLibraries(Map.of(), Map.of()), MathLibraries.find(List.of(folder)));
+    }
+}

@@ -1,0 +1,22 @@
+package io.hawser.gpu.nvidia;
+
+import io.hawser.cuda.backend.CublasBackend;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.MathProvider;
+import io.hawser.cuda.backend.NativeLibrary;
+
+/** NVIDIA's math libraries. */
+public final class NvidiaMath implements MathProvider {
+    @Override
+    public String backend() {
+        return "nvidia";
+    }
+
+    @Override
+    public CublasBackend cublas(GpuBackend gpu) {
+        // cuBLAS needs cublasLt, which the dynamic linker then finds by its soname, wherever it would search.
+        NativeLibrary needed = MathProvider.load("libcublasLt.so.13", "libcublasLt.so.12");
+        NativeLibrary library = needed == null ? null : MathProvider.load("libcublas.so.13", "libcublas.so.12");
+        return library == null ? null : new NvidiaCublas(library);
+    }
+}

@@ -1,0 +1,20 @@
+package io.hawser.gpu.software.math;
+
+import io.hawser.cuda.backend.CublasBackend;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.MathProvider;
+import io.hawser.cuda.backend.NativeLibrary;
+
+/** The math libraries of the software GPU. */
+public final class SoftwareMath implements MathProvider {
+    @Override
+    public String backend() {
+        return "software";
+    }
+
+    @Override
+    public CublasBackend cublas(GpuBackend gpu) {
+        NativeLibrary library = MathProvider.load("libopenblas.so.0");
+        return library == null ? null : new SoftwareCublas(gpu, new OpenBlas(library));
+    }
+}

@@ -1,0 +1,2 @@
+/** Math libraries of the software GPU, over OpenBLAS. */
+package io.hawser.gpu.software.math;

@@ -1,0 +1,167 @@
+package io.hawser.worker.calls;
+
+import io.hawser.cuda.backend.CublasBackend;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.MathProvider;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.cublas.CublasDispatcher;
+import io.hawser.cuda.generated.cublas.CublasDriver;
+import io.hawser.cuda.generated.cublas.HandleManualCalls;
+import io.hawser.cuda.generated.cublas.HwsCublasHandle;
+import io.hawser.cuda.generated.cublas.HwsScalar;
+import io.hawser.cuda.generated.cublas.cublasStatus_t;
+import io.hawser.worker.session.Call;
+import io.hawser.worker.session.GuestObjects;
+import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.MemoryQuota;
+import io.hawser.worker.session.Session;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import java.util.Objects;
+import java.util.ServiceLoader;
+
+/**
+ * cuBLAS. The first call opens the machine's library. A call carries the state that the guest keeps for its handle,
+ * which the library gets when it has changed. Session thread.
+ */
+final class CublasCalls implements HandleManualCalls<Call> {
+    private static final List<MathProvider> PROVIDERS = ServiceLoader.load(MathProvider.class).stream()
+        .map(ServiceLoader.Provider::get).toList();
+    private static final int SCALAR_BYTES = 16; // HwsScalar.value
+    private static final long STATE_OFFSET = HwsCublasHandle.WORKSPACE_OFFSET; // after the id and the stream
+
+    private final Session session;
+    private final GuestObjects objects;
+    private final GpuBackend backend;
+    private CublasBackend cublas; // null while the library has not been opened, or is missing
+    private CublasDispatcher<Call> dispatcher;
+
+    /** The state that the library has for a handle. */
+    private static final class Applied {
+        private final MemorySegment content = Arena.ofAuto().allocate(HwsCublasHandle.BYTES, Long.BYTES);
+        private boolean isSet;
+        private long stream;
+
+        boolean is(MemorySegment wanted, long wantedStream) {
+            return isSet && stream == wantedStream && MemorySegment.mismatch(content, STATE_OFFSET,
+                HwsCublasHandle.BYTES, wanted, STATE_OFFSET, HwsCublasHandle.BYTES) < 0;
+        }
+
+        void set(MemorySegment wanted, long wantedStream) {
+            content.copyFrom(wanted);
+            stream = wantedStream;
+            isSet = true;
+        }
+    }
+
+    CublasCalls(Session session) {
+        this.session = session;
+        this.objects = session.objects();
+        this.backend = session.backend();
+    }
+
+    /** Finds the providers, whose names lie in files: a jailed process opens none. */
+    static void loadAhead() {
+        Objects.requireNonNull(PROVIDERS);
+    }
+
+    void dispatch(Call call) {
+        if (dispatcher == null) {
+            cublas = PROVIDERS.stream().filter(p -> p.backend().equals(backend.name())).map(p -> p.cublas(backend))
+                .filter(Objects::nonNull).findFirst().orElse(null);
+            dispatcher = new CublasDispatcher<>(cublas == null ? new CublasDriver() {} : cublas.driver(), this);
+        }
+        dispatcher.dispatch(call);
+    }
+
+    @Override
+    public void cublasCreate_v2(Call call, long handleId) {
+        int status = create(call, handleId);
+        if (status != 0) {
+            call.registerFailed(HandleKind.CUBLAS, handleId);
+        }
+        call.finish(status);
+    }
+
+    private int create(Call call, long id) {
+        Handle context = objects.owningContext();
+        if (cublas == null || context == null) {
+            return cublas == null ? cublasStatus_t.CUBLAS_STATUS_NOT_SUPPORTED
+                : cublasStatus_t.CUBLAS_STATUS_NOT_INITIALIZED;
+        }
+        MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context), cublas.handleBytes());
+        if (charge == null) {
+            return cublasStatus_t.CUBLAS_STATUS_ALLOC_FAILED;
+        }
+        MemorySegment out = call.scratch(Long.BYTES);
+        int status = cublas.create(out);
+        if (status != 0) {
+            charge.giveBack();
+            return status;
+        }
+        long made = out.get(ValueLayout.JAVA_LONG, 0);
+        objects.register(call, HandleKind.CUBLAS, id, made, context, new Applied());
+        if (call.isRejected()) {
+            charge.giveBack();
+            return cublas.destroy(made);
+        }
+        objects.keepCharge(objects.handles().find(HandleKind.CUBLAS, id), charge);
+        return 0;
+    }
+
+    @Override
+    public void cublasDestroy_v2(Call call, long handle, long handleId) {
+        int status = cublas.destroy(handle);
+        call.drop(HandleKind.CUBLAS, handleId);
+        call.finish(status);
+    }
+
+    MemorySegment object(Call call, String type, MemorySegment content) {
+        return switch (type) {
+            case "HwsScalar" -> scalar(call, content);
+            case "HwsCublasHandle" -> handle(call, content);
+            default -> throw new IllegalArgumentException("no such content: type=" + type);
+        };
+    }
+
+    /** The number, or its address on the device: a pointer to no bytes. */
+    private static MemorySegment scalar(Call call, MemorySegment content) {
+        int bytes = content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsScalar.VALUE_BYTES_OFFSET);
+        if (bytes <= 0 || bytes > SCALAR_BYTES) {
+            call.fatal("a number must have a type's size: bytes=" + bytes);
+            return MemorySegment.NULL;
+        }
+        if (content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsScalar.ON_DEVICE_OFFSET) == 0) {
+            return content.asSlice(HwsScalar.VALUE_OFFSET, SCALAR_BYTES);
+        }
+        long address = content.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsScalar.ADDRESS_OFFSET);
+        call.checkDevice(address, bytes);
+        return MemorySegment.ofAddress(address);
+    }
+
+    private MemorySegment handle(Call call, MemorySegment content) {
+        long made = call.handle(HandleKind.CUBLAS, content.get(ValueLayout.JAVA_LONG_UNALIGNED,
+            HwsCublasHandle.ID_OFFSET));
+        Handle handle = call.lastObject();
+        long stream = call.handle(HandleKind.STREAM, content.get(ValueLayout.JAVA_LONG_UNALIGNED,
+            HwsCublasHandle.STREAM_OFFSET));
+        if (call.isRejected() || !call.checkDevice(
+            content.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsCublasHandle.WORKSPACE_OFFSET),
+            content.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsCublasHandle.WORKSPACE_BYTES_OFFSET))) {
+            return MemorySegment.NULL;
+        }
+        Applied applied = handle.info(Applied.class);
+        if (!applied.is(content, stream)) {
+            int status = cublas.apply(made, content, stream);
+            if (status != 0) {
+                call.fail(status);
+                return MemorySegment.NULL;
+            }
+            applied.set(content, stream);
+        }
+        session.countKernel();
+        return MemorySegment.ofAddress(made);
+    }
+}
