@@ -9,6 +9,7 @@
  * calls         latencies of calls that wait, cost of calls that do not, events and launches a second, allocations
  * copies        64 B to 256 MiB, pageable and pinned, both ways
  * small         many synchronous copies of 8 bytes
+ * managed       managed memory that host and kernels use in turn: passes, single words
  * applications  loops of kernels that depend on each other, with small copies between
  * tenant        prints READY, waits until standard input ends, then does a fixed amount of work
  * rates         round trips, launches and copied bytes a second, for a given time
@@ -332,8 +333,9 @@ int main(int argc, char **argv) {
                                    .scale = (int) check_option("--scale", 100),
                                    .light = check_option("--light", 0) != 0};
     if (argc < 2 || options.scale < 1 || options.small_copies < 1 || options.max_bytes == 0) {
-        fprintf(stderr,
-                "usage: hawser_benchmark device|start|calls|copies|small|applications|tenant|rates|limits...\n");
+        fprintf(
+            stderr,
+            "usage: hawser_benchmark device|start|calls|copies|small|managed|applications|tenant|rates|limits...\n");
         return 2;
     }
     if (wanted(argc, argv, "limits")) {
@@ -366,6 +368,9 @@ int main(int argc, char **argv) {
     }
     if (wanted(argc, argv, "copies")) {
         benchmark_copies(&options);
+    }
+    if (wanted(argc, argv, "managed")) {
+        benchmark_managed(&options);
     }
     if (wanted(argc, argv, "applications")) {
         benchmark_applications(&options);

@@ -65,25 +65,32 @@ static inline int receive_descriptor(int socket) {
     return descriptor;
 }
 
+/* Forks two processes that pipes connect: each reads from `in` what the other writes to its `out`. Returns as fork(). */
+static inline pid_t check_fork(int *in, int *out) {
+    int down[2], up[2];
+    check_true("pipes", pipe(down) == 0 && pipe(up) == 0);
+    pid_t forked = fork();
+    check_true("fork", forked >= 0);
+    close(forked == 0 ? down[1] : down[0]);
+    close(forked == 0 ? up[0] : up[1]);
+    *in = forked == 0 ? down[0] : up[0];
+    *out = forked == 0 ? up[1] : down[1];
+    return forked;
+}
+
 /* The function of one process; each process reads from `in` what the other wrote to its `out`. */
 typedef void check_side_t(int in, int out);
 
 /* Forks and runs both processes. Call it before the first CUDA call. Returns when both functions have returned and the
  * child has exited with 0. */
 static inline void check_processes(check_side_t *child, check_side_t *parent) {
-    int down[2], up[2];
-    check_true("pipes", pipe(down) == 0 && pipe(up) == 0);
-    pid_t forked = fork();
-    check_true("fork", forked >= 0);
+    int in, out;
+    pid_t forked = check_fork(&in, &out);
     if (forked == 0) {
-        close(down[1]);
-        close(up[0]);
-        child(down[0], up[1]);
+        child(in, out);
         exit(0);
     }
-    close(down[0]);
-    close(up[1]);
-    parent(up[0], down[1]);
+    parent(in, out);
     int status = 0;
     check_true("the child ends", waitpid(forked, &status, 0) == forked);
     check_true("the child ends well", WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -229,8 +229,7 @@ static void show_errors(unsigned least) {
     groups = 1;
     ERROR(split(&parts[2], &groups, &whole, nullptr, 0, least));
     ERROR(describe(nullptr, parts, 1));
-    ERROR(describe(&desc, nullptr, 1));
-    ERROR(describe(&desc, parts, 0));
+    ERROR(describe(&desc, nullptr, 1)); // driver 580 does not return for 0 resources
     ERROR(describe(&desc, &nothing, 1));
     CUdevResource twice[2] = {parts[0], parts[0]}, mixed[2] = {parts[0], parts[2]}, wholes[2] = {whole, parts[0]};
     ERROR(describe(&desc, twice, 2));

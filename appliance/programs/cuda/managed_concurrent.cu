@@ -1,6 +1,6 @@
 // Managed memory that the host and running kernels use at the same time: flags in both directions, data behind a flag,
 // bytes of one page from both sides, several streams, events, host functions and threads.
-#include "check_cuda.h"
+#include "check_conversation.h"
 
 #include <atomic>
 #include <string.h>
@@ -12,24 +12,6 @@ template <typename T> static T *managed_array(size_t count) {
     T *array = nullptr;
     CUDA_OK(cudaMallocManaged(&array, count * sizeof(T)));
     return array;
-}
-
-static const int WORDS = 8;
-
-// Sums the words that the host writes before each turn, and announces the answer by the same number.
-__global__ void answer(volatile int *turn, volatile int *question, volatile int *reply, volatile int *done, int turns) {
-    for (int i = 1; i <= turns; i++) {
-        while (*turn != i) {
-        }
-        __threadfence_system();
-        int sum = 0;
-        for (int word = 0; word < WORDS; word++) {
-            sum += question[word];
-        }
-        *reply = sum;
-        __threadfence_system();
-        *done = i;
-    }
 }
 
 __global__ void write_bytes(volatile unsigned char *bytes, int first, int step, int count, volatile int *go) {
@@ -52,29 +34,9 @@ static void launch_add(int *values, int count, int addend, cudaStream_t stream) 
     LAUNCH_OK();
 }
 
-// The flag and the data lie `apart` integers from each other, in one page or in two.
-static void converse(size_t apart) {
-    const int turns = 20;
-    int *words = managed_array<int>(3 * apart + WORDS);
-    volatile int *turn = words, *reply = words + apart, *done = words + 2 * apart, *question = words + 3 * apart;
-    cudaStream_t stream;
-    CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    answer<<<1, 1, 0, stream>>>(turn, question, reply, done, turns);
-    LAUNCH_OK();
-    for (int i = 1; i <= turns; i++) {
-        for (int word = 0; word < WORDS; word++) {
-            question[word] = 1000 * i + word;
-        }
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-        *turn = i;
-        while (*done != i) {
-        }
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-        check_element("reply", i, WORDS * 1000 * i + WORDS * (WORDS - 1) / 2, *reply);
-    }
-    CUDA_OK(cudaStreamSynchronize(stream));
-    check_equal("done", turns, *done);
-    CUDA_OK(cudaStreamDestroy(stream));
+static void converse_managed(size_t apart) {
+    int *words = managed_array<int>(conversation_size(apart));
+    converse(words, apart);
     CUDA_OK(cudaFree(words));
 }
 
@@ -242,8 +204,8 @@ int main(int argc, char **argv) {
     }
     waits();
     apart();
-    converse(16);
-    converse(PAGE);
+    converse_managed(16);
+    converse_managed(PAGE);
     merge();
     threads();
     return check_pass("waits, flags in both directions, merged bytes, %d values", COUNT);

@@ -1,5 +1,5 @@
 // A reduction that stores its sums in pinned memory through the host's address, without a device pointer: unified
-// addressing. Where the device cannot access host memory the kernel faults, and the error's text must name the cause.
+// addressing. Where the device cannot access registered memory the kernel faults, and the error's text names the cause.
 #include "check_cuda.h"
 
 static const int BLOCKS = 16, THREADS = 128;
@@ -18,6 +18,16 @@ __global__ void sum(const int *values, int *sums) {
     }
 }
 
+static void check_sums(const char *what, const std::vector<int> &values, const int *sums) {
+    for (int block = 0; block < BLOCKS; block++) {
+        int expected = 0;
+        for (int i = 0; i < THREADS; i++) {
+            expected += values[block * THREADS + i];
+        }
+        check_element(what, block, expected, sums[block]);
+    }
+}
+
 int main(int argc, char **argv) {
     check_begin(argc, argv);
     std::vector<int> values(BLOCKS * THREADS);
@@ -28,23 +38,25 @@ int main(int argc, char **argv) {
     CUDA_OK(cudaMallocHost(&sums, BLOCKS * sizeof(int)));
     sum<<<BLOCKS, THREADS>>>(device, sums);
     LAUNCH_OK();
-    int seen = check_attribute(cudaDevAttrCanMapHostMemory);
-    check_here("the device sees host memory: %d", seen);
+    CUDA_OK(cudaDeviceSynchronize());
+    check_sums("sum", values, sums);
+    CUDA_OK(cudaFreeHost(sums));
+
+    std::vector<int> registered(BLOCKS);
+    CUDA_OK(cudaHostRegister(registered.data(), BLOCKS * sizeof(int), cudaHostRegisterMapped));
+    int seen = check_attribute(cudaDevAttrCanUseHostPointerForRegisteredMem);
+    check_here("the device sees registered memory: %d", seen);
+    sum<<<BLOCKS, THREADS>>>(device, registered.data());
+    LAUNCH_OK();
     if (!seen) {
         CUDA_IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
         check_true("the error names pinned memory",
                    strstr(cudaGetErrorString(cudaErrorIllegalAddress), "pinned") != nullptr);
-        return check_pass("sums in pinned memory, or the reason why not");
+        return check_pass("sums in pinned memory");
     }
     CUDA_OK(cudaDeviceSynchronize());
-    for (int block = 0; block < BLOCKS; block++) {
-        int expected = 0;
-        for (int i = 0; i < THREADS; i++) {
-            expected += values[block * THREADS + i];
-        }
-        check_element("sum", block, expected, sums[block]);
-    }
-    CUDA_OK(cudaFreeHost(sums));
+    check_sums("sum in registered memory", values, registered.data());
+    CUDA_OK(cudaHostUnregister(registered.data()));
     CUDA_OK(cudaFree(device));
-    return check_pass("sums in pinned memory, or the reason why not");
+    return check_pass("sums in pinned memory");
 }

@@ -5,14 +5,9 @@
 
 #include "check_arrays.h"
 #include "check_graphs.h"
+#include "check_vmm.h"
 
 #ifndef HAWSER_NVIDIA_HEADER
-typedef unsigned long long CUmemGenericAllocationHandle;
-
-typedef struct CUmemLocation_st {
-    int type, id;
-} CUmemLocation;
-
 typedef struct CUmemPoolProps_st {
     int allocType, handleTypes;
     CUmemLocation location;
@@ -29,23 +24,8 @@ typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_st {
     CUdeviceptr dptr;
 } CUDA_MEM_ALLOC_NODE_PARAMS;
 
-typedef struct {
-    int type, requestedHandleTypes;
-    CUmemLocation location;
-    void *win32HandleMetaData;
-    struct {
-        unsigned char compressionType, gpuDirectRDMACapable;
-        unsigned short usage;
-        unsigned char reserved[4];
-    } allocFlags;
-} CUmemAllocationProp;
-
-enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_LOCATION_TYPE_DEVICE = 1 };
 #define CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ((CUdevice_attribute) 102)
 #define CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED ((CUdevice_attribute) 115)
-CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-                     unsigned long long flags);
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,

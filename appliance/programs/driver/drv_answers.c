@@ -9,8 +9,6 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef int CUjitInputType, CUmemPool_attribute;
 #define CUDA_ERROR_FILE_NOT_FOUND ((CUresult) 301)
 #define CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ((CUpointer_attribute) 6)
-#define CU_POINTER_ATTRIBUTE_IS_MANAGED ((CUpointer_attribute) 8)
-#define CU_POINTER_ATTRIBUTE_MAPPED ((CUpointer_attribute) 13)
 #define CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED ((CUdevice_attribute) 115)
 #define cuLinkCreate cuLinkCreate_v2
 #define cuLinkAddData cuLinkAddData_v2

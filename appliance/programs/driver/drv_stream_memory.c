@@ -80,6 +80,32 @@ static void in_order(CUfunction add, CUstream first, CUstream second) {
     free(back);
 }
 
+/* The host and a stream wait for each other's words in pinned memory. */
+static void with_host(CUfunction add, CUstream stream) {
+    volatile unsigned int *words;
+    int count = COUNT, one = 1;
+    CUdeviceptr values = check_device(NULL, COUNT * sizeof(int));
+    CU_OK(cuMemHostAlloc((void **) &words, 64, CU_MEMHOSTALLOC_PORTABLE));
+    CUdeviceptr address = (CUdeviceptr) (uintptr_t) words;
+    CU_OK(cuMemsetD32(values, 0, COUNT));
+    CU_OK(cuCtxSynchronize());
+    for (unsigned int turn = 1; turn <= 5; turn++) {
+        CU_OK(cuStreamWaitValue32(stream, address, turn, CU_STREAM_WAIT_VALUE_GEQ));
+        CHECK_LAUNCH(add, (COUNT + 255) / 256, 256, 0, stream, &values, &count, &one);
+        CU_OK(cuStreamWriteValue32(stream, address + 32, turn, 0));
+        check_true("the stream waits for the host", words[8] < turn);
+        words[0] = turn;
+        while (words[8] != turn) {
+        }
+    }
+    int last = 0;
+    CU_OK(cuMemcpyDtoHAsync(&last, values + (COUNT - 1) * sizeof(int), sizeof last, stream));
+    CU_OK(cuStreamSynchronize(stream));
+    check_equal("kernels between the words", 5, last);
+    CU_OK(cuMemFreeHost((void *) words));
+    CU_OK(cuMemFree(values));
+}
+
 static void batches(CUstream stream) {
     CUdeviceptr flags = check_device(NULL, 64);
     CUstreamBatchMemOpParams ops[5];
@@ -161,6 +187,7 @@ int main(int argc, char **argv) {
     }
     CUmodule module = check_module("kernels.ptx");
     in_order(check_function(module, "add_value"), first, second);
+    with_host(check_function(module, "add_value"), first);
     batches(first);
     CU_OK(cuModuleUnload(module));
     CU_OK(cuStreamDestroy(first));

@@ -13,16 +13,15 @@
 //
 // The first lines are the functions and a checksum of their description. One seed gives the same calls only with the
 // same ones: --functions takes those of an earlier run's output.
-#include "run.h"
+#include "objects.h"
 
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 
-static const unsigned EPISODE_CALLS = 100, FAULT_AT = 40;
-static const unsigned CALL_SECONDS = 60; // a call that takes longer hangs
+static const unsigned EPISODE_CALLS = 100, FAULT_AT = 40, CAPTURE_CALLS = 25;
+static const unsigned CALL_SECONDS = 30; // a call that takes longer hangs
 
 static uint64_t seed = 1;
 static unsigned call_count = 5000, first_call, last_call = ~0u;
@@ -53,103 +52,6 @@ static bool wanted(unsigned index) {
     return index >= first_call && index <= last_call && (picked.empty() || listed(picked, index));
 }
 
-static void check(const char *what, int result) {
-    if (result != 0) {
-        print(" %s=%d", what, result);
-    }
-}
-
-static void own_handle(kind_t kind, const char *what, int result, const void *handle) {
-    check(what, result);
-    if (result == 0) {
-        slots[kind][0] = {*(const uint64_t *) handle, 0, slots[CONTEXT][0].value, LIVE};
-    }
-}
-
-static void set_up_memory() {
-    void *memory = nullptr;
-    CUdeviceptr device = 0;
-    for (unsigned i = 6; i <= 7; i++) {
-        memory = aligned_alloc(4096, HOST_BYTES);
-        memset(memory, (int) i, HOST_BYTES);
-        blocks[i] = {'h', (uint64_t) memory, HOST_BYTES, LIVE};
-    }
-    if (slots[CONTEXT][0].life != LIVE) {
-        return;
-    }
-    for (unsigned i = 0; i < 4; i++) {
-        int result = DRIVER(cuMemAlloc_v2)(&device, OWN_BYTES);
-        check("memory", result);
-        if (result == 0) {
-            keep_allocation(i, device, OWN_BYTES);
-        }
-    }
-    for (unsigned i = 8; i <= 9; i++) {
-        int result = DRIVER(cuMemHostAlloc)(&memory, OWN_BYTES, 0);
-        check("pinned", result);
-        if (result == 0) {
-            keep_allocation(i, (uint64_t) memory, OWN_BYTES);
-        }
-    }
-    int result = DRIVER(cuMemAllocManaged)(&device, OWN_BYTES, CU_MEM_ATTACH_GLOBAL);
-    check("managed", result);
-    if (result == 0) {
-        keep_allocation(10, device, OWN_BYTES);
-    }
-}
-
-static void set_up_objects() {
-    CUmodule module;
-    CUlibrary library;
-    CUfunction function;
-    CUkernel kernel;
-    CUmemoryPool pool;
-    CUgraph graph;
-    CUgraphNode node;
-    CUgraphExec exec;
-    CUarray array;
-    CUstream stream;
-    CUevent event;
-    CUDA_ARRAY_DESCRIPTOR shape = {64, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1};
-    own_handle(MODULE, "module", DRIVER(cuModuleLoadData)(&module, good_image), &module);
-    own_handle(FUNCTION, "function", DRIVER(cuModuleGetFunction)(&function, module, "add"), &function);
-    own_handle(LIBRARY, "library",
-               DRIVER(cuLibraryLoadData)(&library, good_image, nullptr, nullptr, 0, nullptr, nullptr, 0), &library);
-    own_handle(KERNEL, "kernel", DRIVER(cuLibraryGetKernel)(&kernel, library, "add"), &kernel);
-    own_handle(POOL, "pool", DRIVER(cuDeviceGetDefaultMemPool)(&pool, 0), &pool);
-    own_handle(
-        ARRAY, "array",
-        driver_function<CUresult (*)(CUarray *, const CUDA_ARRAY_DESCRIPTOR *)>("cuArrayCreate_v2")(&array, &shape),
-        &array);
-    own_handle(GRAPH, "graph", DRIVER(cuGraphCreate)(&graph, 0), &graph);
-    own_handle(NODE, "node", DRIVER(cuGraphAddEmptyNode)(&node, graph, nullptr, 0), &node);
-    own_handle(GRAPH_EXEC, "exec", DRIVER(cuGraphInstantiateWithFlags)(&exec, graph, 0), &exec);
-    for (unsigned i = 0; i < 2; i++) {
-        own_handle(STREAM, "stream", DRIVER(cuStreamCreate)(&stream, 0), &stream);
-        own_handle(EVENT, "event", DRIVER(cuEventCreate)(&event, 0), &event);
-        if (i == 0) {
-            slots[STREAM][1] = slots[STREAM][0];
-            slots[EVENT][1] = slots[EVENT][0];
-        }
-    }
-}
-
-static void set_up(episode_t kind) {
-    if (kind != EARLY) {
-        check("cuInit", DRIVER(cuInit)(0));
-    }
-    if (kind != EARLY && kind != BARE) {
-        CUcontext context;
-        own_handle(CONTEXT, "context", DRIVER(cuDevicePrimaryCtxRetain)(&context, 0), &context);
-        check("current", DRIVER(cuCtxSetCurrent)(context));
-        slots[CONTEXT][0].context = 0;
-    }
-    set_up_memory();
-    if (slots[CONTEXT][0].life == LIVE) {
-        set_up_objects();
-    }
-}
-
 // A kernel that ends the context: at a wild address, at an odd address, by a trap.
 static void fault(random_t &random, unsigned index) {
     static const char *const names[] = {"wild", "odd", "trap"};
@@ -164,7 +66,7 @@ static void fault(random_t &random, unsigned index) {
 // Ends captures now and then: most calls fail while a stream captures.
 static bool end_capture(random_t &random, unsigned index) {
     static auto end = DRIVER(cuStreamEndCapture);
-    if (slots[CONTEXT][0].life != LIVE || !capturing() || !random.chance(6)) {
+    if (slots[CONTEXT][0].life != LIVE || !capturing() || !random.chance(12)) {
         return false;
     }
     print("%u end of captures =", index);
@@ -189,7 +91,7 @@ static void run_episode(unsigned first, unsigned end) {
     episode_t kind = episode_kinds[first / EPISODE_CALLS % 10];
     print("episode %u %s:", first / EPISODE_CALLS, episode_names[kind]);
     alarm(CALL_SECONDS);
-    set_up(kind);
+    set_up(kind != EARLY, kind != EARLY && kind != BARE, first / EPISODE_CALLS);
     print("\n");
     flush_line();
     for (unsigned i = first; i < end; i++) {
@@ -202,14 +104,14 @@ static void run_episode(unsigned first, unsigned end) {
         restore_context(random);
         if (kind == FAULT && nth == FAULT_AT) {
             fault(random, i);
-        } else if (kind == CAPTURE && nth == 1) {
+        } else if (kind == CAPTURE && nth % CAPTURE_CALLS == 1) {
             print("%u begin of capture = %d", i,
                   (int) driver_function<CUresult (*)(CUstream, CUstreamCaptureMode)>("cuStreamBeginCapture_v2")(
                       (CUstream) slots[STREAM][0].value,
                       random.of({CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
                                  CU_STREAM_CAPTURE_MODE_RELAXED})));
         } else if (!end_capture(random, i)) {
-            make_call(random, i);
+            make_call(random, function_of(seed, i), i);
         }
         settle(i);
         if (listed(last_of_process, i)) {

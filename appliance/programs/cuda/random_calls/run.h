@@ -4,6 +4,8 @@
 
 #include "values.h"
 
+#include <unistd.h>
+
 #include <fstream>
 
 // Calls that are never made, by a part of their names.
@@ -11,8 +13,6 @@ static const struct {
     const char *part, *reason;
 } never_made[] = {
     {"ExportTable", "private tables"},
-    {"WaitValue", "may wait for ever"},
-    {"BatchMemOp", "may wait for ever"},
     {"DeviceReset", "ends the context of all handles; their later use is undefined"},
     {"PrimaryCtxRe", "may end the context of all handles; their later use is undefined"},
     {"CtxAttach", "its counterpart may end the context"},
@@ -22,11 +22,6 @@ static const struct {
     {"NvSci", "needs objects of NvSci"},
     {"Notification", "needs a callback with private data"},
     {"Logs", "writes files"},
-    {"DebugDotPrint", "writes files"},
-    {"Shareable", "needs descriptors"},
-    {"ExportPointer", "needs descriptors"},
-    {"ImportPointer", "needs descriptors"},
-    {"Profiler", "depends on tools"},
     {"SetValidDevices", "changes the devices for the calls of the whole process"},
 };
 
@@ -39,8 +34,10 @@ static const char *const private_outputs[] = {"MemGetInfo",
                                               "GetId",
                                               "Elapsed",
                                               "DeviceGetName",
+                                              "DevResource", // private bytes
                                               "GetDeviceProperties",
                                               "Ipc",
+                                              "Export",
                                               "GetProcAddress",
                                               "EntryPoint",
                                               "LinkComplete",
@@ -113,9 +110,12 @@ static void choose_functions(const char *file) {
     }
 }
 
+// Changes whenever other calls come from a seed although functions and types are the same.
+static const unsigned GENERATION = 2;
+
 // Prints the functions, and a checksum of all that decides which calls a seed gives.
 static void print_description() {
-    std::string all;
+    std::string all = text_of("generation %u\n", GENERATION);
     for (const function_t &function : functions) {
         printf("function %s\n", function.symbol);
         all += std::string(function.symbol) + (never(function) ? " never\n" : "\n");
@@ -143,8 +143,8 @@ static void keep_allocation(unsigned at, uint64_t address, size_t bytes) {
     static auto set = DRIVER(cuMemsetD8_v2);
     static auto synchronize = DRIVER(cuCtxSynchronize);
     keep_block(at, address, bytes);
-    if (block_types[at] == 'p') {
-        memset((void *) address, 0, bytes);
+    if (block_types[at] == 'p' || block_types[at] == 'r') {
+        memset((void *) address, 0, block_types[at] == 'p' ? bytes : 0);
         return;
     }
     int results[] = {synchronize(), set(address, 0, bytes), synchronize()};
@@ -175,12 +175,13 @@ static void keep_output(random_t &random, const function_t &function, const uint
                         bool in_capture) {
     std::string symbol = function.symbol;
     size_t bytes = bytes_of(function, a);
-    bool allocation = contains(symbol, "Alloc") && !contains(symbol, "Node");
+    bool reserves = contains(symbol, "Reserve");
+    bool allocation = (contains(symbol, "Alloc") && !contains(symbol, "Node")) || reserves;
     if (!allocation || bytes == 0 || in_capture || !address_name(address).empty()) {
         return;
     }
     bool host = contains(symbol, "HostAlloc") || contains(symbol, "AllocHost") || contains(symbol, "MallocHost");
-    unsigned at = contains(symbol, "Managed") ? 11 : host ? 9 : 2 + random.below(4);
+    unsigned at = reserves ? RESERVED : contains(symbol, "Managed") ? 11 : host ? 9 : 2 + random.below(4);
     keep_allocation(at, address, bytes);
 }
 
@@ -211,11 +212,11 @@ static void print_output(random_t &random, const function_t &function, const uin
             type_t other(function.parameters[i].type);
             kind_t of = other.depth == 0 ? kind_of(other.base) : NO_HANDLE;
             bool owns = of == MODULE || of == LIBRARY || of == KERNEL || of == FUNCTION || of == MIPMAPPED
-                || (of == GRAPH && kind == NODE) || (of == NODE && kind == GRAPH) || (of == ARRAY && kind == ARRAY)
-                || (of == NODE && kind == NODE);
+                || of == GREEN || (of == GRAPH && kind == NODE) || (of == NODE && kind == GRAPH)
+                || (of == ARRAY && kind == ARRAY) || (of == NODE && kind == NODE);
             owner = owns ? a[i] : 0;
         }
-        keep_handle(kind, random.below(SLOTS - 1) + 1, word, owner, (uint64_t) current_context());
+        keep_handle(kind, own_slots(kind) + random.below(OTHER_SLOTS), word, owner, (uint64_t) current_context());
         print("%s", handle_name(kind, word).c_str());
     } else if (type.base == "CUdeviceptr" || (type.base == "void" && type.depth == 2)) {
         keep_output(random, function, a, word, in_capture);
@@ -261,21 +262,47 @@ static void flush_line() {
     line.clear();
 }
 
-static void make_call(random_t &random, unsigned index) {
-    function_t *function;
-    do {
-        function = &functions[random.below((unsigned) functions.size())];
-    } while (never(*function));
+// A descriptor that a call has exported.
+static void close_descriptor(const std::string &symbol, const uint64_t *a, const unsigned char *bytes) {
+    if (contains(symbol, "ExportToShareable") && a[2] == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+        close(*(const int *) bytes);
+    }
+}
+
+// The functions come in rounds: each round calls each function once, in an order of its own.
+static const function_t *function_of(uint64_t seed, unsigned index) {
+    static std::vector<const function_t *> order;
+    static unsigned round = ~0u;
+    unsigned count = 0;
+    for (const function_t &function : functions) {
+        count += !never(function);
+    }
+    if (round != index / count) {
+        round = index / count;
+        order.clear();
+        random_t random(seed, ~(uint64_t) round);
+        for (const function_t &function : functions) {
+            if (!never(function)) {
+                order.push_back(&function);
+                std::swap(order.back(), order[random.below((unsigned) order.size())]);
+            }
+        }
+    }
+    return order[index % count];
+}
+
+static void make_call(random_t &random, const function_t *function, unsigned index) {
     std::string symbol = function->symbol;
     size_t count = function->parameters.size();
     unsigned mode = random.below(6), bad = random.below(count > 0 ? (unsigned) count : 1);
     uint64_t a[MAX_ARGUMENTS + 1] = {};
     std::vector<argument_t> arguments;
     memset(scratch, UNTOUCHED, count * sizeof(scratch[0]));
+    node_to_set = OWN_NODES;
     print("%u %s(", index, function->symbol);
     for (size_t i = 0; i < count; i++) {
         arguments.push_back({type_t(function->parameters[i].type), function->parameters[i].name, 0, false});
-        bool spoilt = mode < 3 ? false : mode < 5 ? bad == i : random.chance(2);
+        bool spoilt = mode < 4 ? false : mode < 5 ? bad == i : random.chance(2);
         print("%s", i > 0 ? ", " : "");
         a[i] = argument_value(random, symbol, arguments[i], scratch[i].bytes, spoilt);
         if (kind_of(arguments[i].type.base) == LINK && arguments[i].type.depth == 0 && a[i] == 0) {
@@ -298,6 +325,7 @@ static void make_call(random_t &random, unsigned index) {
     for (size_t i = 0; i < count; i++) {
         bool written = arguments[i].out && a[i] != 0;
         if (written && result == 0) {
+            close_descriptor(symbol, a, scratch[i].bytes);
             print_output(random, *function, a, arguments[i], i, in_capture);
         }
     }
@@ -314,9 +342,9 @@ static void print_contents() {
     for (unsigned i = 0; i < BLOCKS; i++) {
         const block_t &block = blocks[i];
         size_t count = block.bytes < OWN_BYTES ? block.bytes : OWN_BYTES;
-        if (block.life == LIVE) {
-            int result = block.type == 'd' ? (int) copy(bytes, block.address, count) : 0;
-            const unsigned char *at = block.type == 'd' ? bytes : (const unsigned char *) block.address;
+        if (block.life == LIVE && block.type != 'r') {
+            int result = on_device(block) ? (int) copy(bytes, block.address, count) : 0;
+            const unsigned char *at = on_device(block) ? bytes : (const unsigned char *) block.address;
             print(result != 0 ? " %c%u:error %d" : " %c%u:%08x", block.type, i,
                   result != 0 ? result : (int) checksum(at, count));
         }

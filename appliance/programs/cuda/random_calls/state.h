@@ -63,12 +63,15 @@ enum kind_t {
     TEXTURE,
     SURFACE,
     PHYSICAL,
+    GREEN,
+    RESOURCES,
     KINDS
 };
 
-static const char *const kind_names[KINDS] = {"",      "context", "module",  "library", "function",  "kernel", "stream",
-                                              "event", "pool",    "link",    "array",   "mipmapped", "graph",  "node",
-                                              "exec",  "object",  "texture", "surface", "physical"};
+static const char *const kind_names[KINDS] = {"",         "context", "module",   "library", "function", "kernel",
+                                              "stream",   "event",   "pool",     "link",    "array",    "mipmapped",
+                                              "graph",    "node",    "exec",     "object",  "texture",  "surface",
+                                              "physical", "green",   "resources"};
 
 // A C type without const, struct and enum.
 struct type_t {
@@ -90,7 +93,7 @@ struct type_t {
             depth += rest.back() == '*';
             rest.pop_back();
         }
-        base = rest;
+        base = rest == "CUstreamAttrID" || rest == "CUkernelNodeAttrID" ? "CUlaunchAttributeID" : rest;
     }
 };
 
@@ -131,7 +134,9 @@ static kind_t kind_of(const std::string &base) {
                  {"cudaTextureObject_t", TEXTURE},
                  {"CUsurfObject", SURFACE},
                  {"cudaSurfaceObject_t", SURFACE},
-                 {"CUmemGenericAllocationHandle", PHYSICAL}};
+                 {"CUmemGenericAllocationHandle", PHYSICAL},
+                 {"CUgreenCtx", GREEN},
+                 {"CUdevResourceDesc", RESOURCES}};
     for (const auto &row : kinds) {
         if (base == row.type) {
             return row.kind;
@@ -149,25 +154,72 @@ struct slot_t {
     life_t life;
 };
 
-// Slot 0 of each kind is the run's own and is never destroyed, so that other objects may refer to it.
-static const unsigned SLOTS = 4;
+// The first slots of each kind are the run's own: they are never destroyed, so that other objects may refer to them. Slot
+// 0 has the most general object; special_slots (values.h) says which calls are for the others.
+static const unsigned SLOTS = 16, OTHER_SLOTS = 3;
 static slot_t slots[KINDS][SLOTS];
 
+// The run's own objects that differ from those in slot 0. The first nodes are in graph 0, ALLOC_NODE and FREE_NODE in
+// MEMORY_GRAPH, CONDITION_NODE in CONDITION_GRAPH. CHILD_GRAPH is like CHILD_NODE's graph, and CLONE is graph 0's.
+enum own_graph_t { MEMORY_GRAPH = 1, CONDITION_GRAPH, CHILD_GRAPH, CLONE, OWN_GRAPHS };
+enum own_array_t { SURFACE_ARRAY = 1, SPARSE_ARRAY, DEFERRED_ARRAY, OWN_ARRAYS };
+enum own_event_t { SECOND_EVENT = 1, SHARED_EVENT, OWN_EVENTS };
+enum own_pool_t { EXPORTED_POOL = 1, IMPORTED_POOL, OWN_POOLS };
+enum own_node_t {
+    EMPTY_NODE,
+    KERNEL_NODE,
+    MEMCPY_NODE,
+    MEMSET_NODE,
+    HOST_NODE,
+    CHILD_NODE,
+    RECORD_NODE,
+    WAIT_NODE,
+    BATCH_NODE,
+    ALLOC_NODE,
+    FREE_NODE,
+    CONDITION_NODE,
+    OWN_NODES
+};
+static const unsigned GENERAL_NODES = ALLOC_NODE;
+
+static unsigned own_slots(kind_t kind) {
+    switch (kind) {
+        case NODE:
+            return OWN_NODES;
+        case GRAPH:
+            return OWN_GRAPHS;
+        case ARRAY:
+            return OWN_ARRAYS;
+        case EVENT:
+            return OWN_EVENTS;
+        case POOL:
+            return OWN_POOLS;
+        default:
+            return 1;
+    }
+}
+
 struct block_t {
-    char type; // d: device, p: pinned, h: pageable, m: managed
+    char type; // d: device, p: pinned, h: pageable, m: managed, v: mapped, r: reserved, w: words of memory operations
     uint64_t address;
     size_t bytes;
     life_t life;
 };
 
-// Blocks 0 and 1 (device), 6 and 7 (pageable), 8 (pinned) and 10 (managed) are the run's own and are never freed.
-static const unsigned BLOCKS = 12;
-static const size_t OWN_BYTES = 65536, HOST_BYTES = 4 << 20;
+// Blocks 0 and 1 (device), 6 and 7 (pageable), 8 (pinned), 10 (managed), 12 (mapped) and 13 (of a pool) are the run's own
+// and are never freed. So are those behind the general ones, which only calls of address_rules (values.h) use: a
+// reservation, words and registered memory.
+static const unsigned RESERVED = 14, WORDS = 15, REGISTERED = 16, BLOCKS = 17, GENERAL_BLOCKS = RESERVED;
+static const size_t OWN_BYTES = 65536, HOST_BYTES = 4 << 20, GRANULE = 2 << 20, WAIT_OFFSET = 2048;
 static block_t blocks[BLOCKS];
-static const char block_types[] = "ddddddhhppmm";
+static const char block_types[] = "ddddddhhppmmvdrwh";
 
 static bool own_block(unsigned i) {
-    return i <= 1 || (i >= 6 && i <= 8) || i == 10;
+    return i <= 1 || (i >= 6 && i <= 8) || i == 10 || (i >= 12 && i != RESERVED);
+}
+
+static bool on_device(const block_t &block) {
+    return block.type == 'd' || block.type == 'v' || block.type == 'w';
 }
 
 // The line of the current call.

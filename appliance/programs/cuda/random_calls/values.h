@@ -40,6 +40,9 @@ static bool contains(const std::string &text, const char *part) {
 }
 
 static bool destructive(const std::string &symbol) {
+    if (contains(symbol, "FreeNode") || contains(symbol, "ReleaseUserObject")) {
+        return false;
+    }
     for (const char *word : {"Destroy", "Unload", "Free", "Release"}) {
         if (contains(symbol, word)) {
             return true;
@@ -48,28 +51,116 @@ static bool destructive(const std::string &symbol) {
     return false;
 }
 
+// The own objects that calls with a part of a name are about, where slot 0 is not meant.
+static const struct {
+    kind_t kind;
+    const char *part;
+    unsigned slot;
+} special_slots[] = {
+    {NODE, "KernelNode", KERNEL_NODE},
+    {NODE, "MemcpyNode", MEMCPY_NODE},
+    {NODE, "MemsetNode", MEMSET_NODE},
+    {NODE, "HostNode", HOST_NODE},
+    {NODE, "ChildGraph", CHILD_NODE},
+    {NODE, "EventRecordNode", RECORD_NODE},
+    {NODE, "EventWaitNode", WAIT_NODE},
+    {NODE, "BatchMemOpNode", BATCH_NODE},
+    {NODE, "AllocNode", ALLOC_NODE},
+    {NODE, "FreeNode", FREE_NODE},
+    {GRAPH, "AllocNode", MEMORY_GRAPH},
+    {GRAPH, "FreeNode", MEMORY_GRAPH},
+    {GRAPH, "Conditional", CONDITION_GRAPH},
+    {GRAPH, "ExecChildGraph", CHILD_GRAPH},
+    {GRAPH, "AddChildGraph", CHILD_GRAPH},
+    {GRAPH, "FindInClone", CLONE},
+    {ARRAY, "Surf", SURFACE_ARRAY},
+    {ARRAY, "Sparse", SPARSE_ARRAY},
+    {ARRAY, "MemoryRequirements", DEFERRED_ARRAY},
+    {EVENT, "Ipc", SHARED_EVENT},
+    {EVENT, "Elapsed", SECOND_EVENT},
+    {POOL, "Export", EXPORTED_POOL},
+    {POOL, "ImportPointer", IMPORTED_POOL},
+};
+
+// A live own object: the one that the call is about; of nodes, any one in graph 0.
+static uint64_t own_handle(random_t &random, const std::string &symbol, kind_t kind) {
+    unsigned slot = kind == NODE ? random.below(GENERAL_NODES) : 0;
+    for (const auto &row : special_slots) {
+        if (row.kind == kind && contains(symbol, row.part) && slots[kind][row.slot].life == LIVE) {
+            slot = row.slot;
+        }
+    }
+    if (kind == NODE && (contains(symbol, "GraphNodeSetParams") || contains(symbol, "ExecNodeSetParams"))) {
+        node_to_set = slot;
+    }
+    return slots[kind][slot].life == LIVE ? slots[kind][slot].value : 0;
+}
+
 static uint64_t handle_value(random_t &random, const std::string &symbol, kind_t kind, bool bad) {
-    unsigned first = random.below(SLOTS), last = destructive(symbol) ? 1 : 0;
-    if (kind == STREAM && !bad && random.chance(3)) {
-        return last == 1 ? 0 : random.below(3);
+    bool ends = destructive(symbol) && !(kind == STREAM && contains(symbol, "Free"));
+    if (kind == STREAM && !bad && random.chance(3) && !contains(symbol, "Batch")) {
+        return ends ? 0 : random.below(3);
     }
     if (bad && !(use_dead_handles && random.chance(2))) {
         return 0;
     }
+    if (!bad && !ends && random.chance(4) == (kind == CONTEXT)) {
+        return own_handle(random, symbol, kind);
+    }
     bool own_only = kind == EVENT && contains(symbol, "Graph"); // a graph's node keeps it
+    unsigned own = own_slots(kind), first = ends ? own + random.below(OTHER_SLOTS) : random.below(own + OTHER_SLOTS);
     for (unsigned i = 0; i < SLOTS; i++) {
-        const slot_t &slot = slots[kind][(first + i) % SLOTS];
-        bool own = &slot == &slots[kind][0];
-        if (slot.life == (bad ? DEAD : LIVE) && !(own && last == 1) && !(own_only && !own)) {
+        unsigned at = (first + i) % SLOTS;
+        const slot_t &slot = slots[kind][at];
+        if (slot.life == (bad ? DEAD : LIVE) && !(at < own && ends) && !(own_only && at > 0)) {
             return slot.value;
         }
     }
     return 0;
 }
 
+// The blocks that calls with a part of a name are for, where any block is not meant.
+static const struct {
+    const char *part;
+    unsigned block, other;
+    size_t offset;
+} address_rules[] = {
+    {"MemAdvise", 10, 11, 0},
+    {"Prefetch", 10, 11, 0},
+    {"RangeGet", 10, 11, 0},
+    {"AttachMem", 10, 11, 0},
+    {"cuMemMap", RESERVED, RESERVED, 0},
+    {"cuMemUnmap", RESERVED, RESERVED, 0},
+    {"cuMemSetAccess", RESERVED, RESERVED, 0},
+    {"AddressFree", RESERVED, RESERVED, 0},
+    {"cuMemGetAccess", 12, RESERVED, 0},
+    {"RetainAllocation", 12, RESERVED, 0},
+    {"WaitValue", WORDS, WORDS, WAIT_OFFSET},
+    {"WriteValue", WORDS, WORDS, 0},
+    {"ExportPointer", 13, 2, 0},
+    {"IpcGetMem", 0, 13, 0},
+    {"FreeHost", 9, 9, 0},
+    {"HostGet", 8, REGISTERED, 0},
+    {"HostUnregister", REGISTERED, 9, 0},
+    {"HostRegister", 7, 8, 0},
+};
+
 // An address of device memory, or of any memory. Own memory only where the call keeps the address.
 static uint64_t address_value(random_t &random, const std::string &symbol, bool device, bool bad) {
-    bool kept = contains(symbol, "Graph"), ends = destructive(symbol);
+    bool kept_by_graph = contains(symbol, "Graph"), ends = destructive(symbol), words = contains(symbol, "teValue");
+    words |= contains(symbol, "WaitValue");
+    if (contains(symbol, "MemFreeNode") && !bad && !random.chance(4)) {
+        return kept.graph_memory;
+    }
+    for (const auto &row : address_rules) {
+        if (contains(symbol, row.part) && !bad && (words || !random.chance(5))) {
+            const block_t &block = blocks[random.chance(4) ? row.other : row.block];
+            return block.life == LIVE ? block.address + row.offset : 0;
+        }
+    }
+    if (words) { // other memory may never have the value that is waited for
+        return random.chance(2) ? 16 : blocks[WORDS].address + WAIT_OFFSET + 1;
+    }
     if (bad) {
         const block_t &block = blocks[random.below(6)];
         switch (random.below(5)) {
@@ -80,17 +171,17 @@ static uint64_t address_value(random_t &random, const std::string &symbol, bool 
             case 2:
                 return block.life == DEAD ? block.address : 0;
             case 3:
-                return block.life == LIVE && !kept ? block.address + (ends ? 16 : 1) : 0;
+                return block.life == LIVE && !kept_by_graph ? block.address + (ends ? 16 : 1) : 0;
             default:
-                return kept || ends ? 0 : blocks[6].address;
+                return kept_by_graph || ends ? 0 : blocks[6].address;
         }
     }
-    unsigned first = random.below(BLOCKS);
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        unsigned at = (first + i) % BLOCKS;
+    unsigned first = random.below(GENERAL_BLOCKS);
+    for (unsigned i = 0; i < GENERAL_BLOCKS; i++) {
+        unsigned at = (first + i) % GENERAL_BLOCKS;
         const block_t &block = blocks[at];
-        bool fits = block.life == LIVE && (block.type == 'd' || block.type == 'm' || !device);
-        if (fits && !(ends && own_block(at)) && !(kept && !own_block(at))) {
+        bool fits = block.life == LIVE && (on_device(block) || block.type == 'm' || !device);
+        if (fits && !(ends && own_block(at)) && !(kept_by_graph && !own_block(at))) {
             return block.address + (!ends && block.bytes >= OWN_BYTES && random.chance(4) ? 256 : 0);
         }
     }
@@ -105,8 +196,48 @@ static uint64_t host_address(random_t &random, const std::string &name) {
     return blocks[at].address;
 }
 
+// Numbers that are legal and illegal for parameters of a name (or a part of it) of calls with a part of a name.
+static const struct {
+    const char *part, *name;
+    std::vector<long long> legal, illegal;
+} number_rules[] = {
+    {"AttachMem", "flags", {1, 2, 4}, {0, 3, 8}},
+    {"AttachMem", "length", {0, OWN_BYTES}, {64}},
+    {"ShareableHandle", "flags", {0}, {1, 2}},
+    {"AllocManaged", "flags", {1, 2}, {0, 4}},
+    {"MallocManaged", "flags", {1, 2}, {0, 4}},
+    {"GreenCtxCreate", "flags", {1}, {0, 2}},
+    {"GreenCtxStreamCreate", "flags", {1}, {0, 2}},
+    {"UserObjectCreate", "flags", {1}, {0, 2}},
+    {"WaitValue", "flags", {0, 1, 3}, {4, 128}},
+    {"WaitValue", "value", {0}, {0}},
+    {"WriteValue", "flags", {0, 1}, {2, 128}},
+    {"SplitByCount", "useFlags", {0, 1}, {2, 3}}, // greater ones crash driver 580
+    {"SplitByCount", "minCount", {8, 16}, {0, 1000}},
+    {"GenerateDesc", "nbResources", {1}, {0}},
+    {"AddressReserve", "alignment", {0, GRANULE}, {3, 4096}},
+    {"cuMemMap", "size", {GRANULE}, {0, 4096, GRANULE + 4096}},
+    {"cuMemUnmap", "size", {GRANULE}, {0, 4096, GRANULE + 4096}},
+    {"cuMemSetAccess", "size", {GRANULE}, {0, 4096, GRANULE + 4096}},
+    {"AddressFree", "size", {GRANULE}, {0, 4096, GRANULE + 4096}},
+    {"Advise", "device", {0, -1}, {-3, 999}},
+    {"Prefetch", "device", {0, -1}, {-3, 999}},
+    {"ParamInfo", "paramIndex", {0, 1}, {2, 1000}},
+    {"TensorMap", "tensorRank", {2, 3}, {0, 6}},
+    {"GetAttribute", "dataSize", {4}, {0, 3, 8}},
+    {"Level", "level", {0, 1}, {7, 1000}},
+    {"BatchMemOp", "flags", {0}, {1, 4}},
+    {"LinkAddData", "size", {sizeof(good_image)}, {0}},
+};
+
 static uint64_t number_value(random_t &random, const std::string &symbol, const type_t &type, const std::string &name,
                              bool bad) {
+    for (const auto &row : number_rules) {
+        if (contains(symbol, row.part) && contains(name, row.name)) {
+            const std::vector<long long> &values = bad ? row.illegal : row.legal;
+            return (uint64_t) values[random.below((unsigned) values.size())];
+        }
+    }
     bool allocates = contains(symbol, "Alloc") || contains(symbol, "Reserve") || symbol == "cuMemCreate";
     if (contains(name, "flags") || name == "Flags") {
         return bad ? random.of({2u, 4u, 8u, 0x80u, 0xFFFFu, 0xFFFFFFFFu}) : random.of({0u, 0u, 0u, 1u});
@@ -162,9 +293,32 @@ static uint64_t number_value(random_t &random, const std::string &symbol, const 
     return bad ? random.of({-1, 0x7FFF}) : (int) random.below(3);
 }
 
-static uint64_t enum_value(random_t &random, const values_t &type, bool bad) {
+// The values that work for types with many others.
+static const struct {
+    const char *part, *type;
+    std::vector<long long> values;
+} enum_rules[] = {
+    {"Memcpy", "MemcpyKind", {cudaMemcpyDefault}},
+    {"", "AllocationHandleType", {CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR}},
+    {"PointerSet", "pointer_attribute", {CU_POINTER_ATTRIBUTE_SYNC_MEMOPS}},
+    {"StreamGet", "Attr", {1, 3, 8}},
+    {"StreamSet", "Attr", {1, 3, 8}},
+    {"NodeGet", "Attr", {1, 2, 4, 8}},
+    {"NodeSet", "Attr", {1, 2, 8}},
+    {"Tensor", "", {0}},
+    {"Mem", "AllocationType", {1}},
+    {"Resource", "DevResourceType", {1}},
+    {"Link", "InputType", {CU_JIT_INPUT_PTX}},
+};
+
+static uint64_t enum_value(random_t &random, const std::string &symbol, const values_t &type, bool bad) {
     if (bad) {
         return (uint64_t) random.of({-1, 0x7FFF, 1000});
+    }
+    for (const auto &row : enum_rules) {
+        if (contains(symbol, row.part) && contains(type.type, row.type) && !random.chance(4)) {
+            return (uint64_t) row.values[random.below((unsigned) row.values.size())];
+        }
     }
     long long value;
     do { // the last one of many types is "MAX"
@@ -175,7 +329,7 @@ static uint64_t enum_value(random_t &random, const values_t &type, bool bad) {
 
 static const char *text_value(random_t &random, const std::string &symbol, const std::string &name, bool bad) {
     if (contains(name, "path") || contains(name, "fname") || contains(name, "fileName")) {
-        return bad ? "" : "/nonexistent";
+        return bad ? random.of({"", "/nonexistent/file"}) : contains(symbol, "DotPrint") ? "/dev/null" : "/nonexistent";
     }
     if (contains(symbol, "Address") || contains(symbol, "EntryPoint")) {
         return bad ? random.of({"cuNoSuchFunction", ""})
@@ -185,6 +339,11 @@ static const char *text_value(random_t &random, const std::string &symbol, const
         return bad ? random.of({"", "nonsense", "ffff:ff:1f.0"}) : "0000:00:00.0";
     }
     return bad ? random.of({"no_such", ""}) : contains(symbol, "Global") ? "numbers" : "add";
+}
+
+static std::string address_text(uint64_t address) {
+    std::string text = address_name(address);
+    return address == 0 ? "null" : address == kept.graph_memory ? "graph memory" : text.empty() ? "16" : text;
 }
 
 // Arrays and structures that the call only reads, in the argument's scratch.
@@ -203,7 +362,7 @@ static bool fill_input(random_t &random, const std::string &symbol, const argume
     for (const char *array : {"dsts", "srcs", "dptrs"}) {
         if (name == array) {
             for (unsigned i = 0; i < 4; i++) {
-                words[i] = blocks[name == "srcs"].address + i * 4096;
+                words[i] = blocks[name == "dptrs" ? 10 : name == "srcs"].address + i * 4096;
             }
             return true;
         }
@@ -218,13 +377,13 @@ static bool fill_input(random_t &random, const std::string &symbol, const argume
         }
         return true;
     }
-    if (name == "attrsIdxs" || name == "prefetchLocIdxs" || name == "attrs") {
+    if (name == "attrsIdxs" || name == "prefetchLocIdxs") {
         memset(memory, 0, 256);
         return true;
     }
     if (values != nullptr && name == "attributes") {
         for (unsigned i = 0; i < 4; i++) {
-            ((int *) memory)[i] = (int) enum_value(random, *values, false);
+            ((int *) memory)[i] = (int) enum_value(random, symbol, *values, false);
             print("%s%d", i > 0 ? "," : "", ((int *) memory)[i]);
         }
         return true;
@@ -238,7 +397,10 @@ static bool fill_input(random_t &random, const std::string &symbol, const argume
         }
         return true;
     }
-    bool in = argument.type.constant || argument.type.base == "CUmemLocation" || argument.type.base == "cudaMemLocation"
+    bool imports = contains(symbol, "Import") && (name == "shareData" || name == "exportData");
+    bool splits = name == "input" || name == "resources" || name == "mapInfoList" || name == "opList";
+    bool in = argument.type.constant || imports || splits || name == "attrs" || name == "paramArray"
+        || argument.type.base == "CUmemLocation" || argument.type.base == "cudaMemLocation"
         || (contains(name, "params") && !contains(symbol, "GetParams"));
     if (!in) {
         return false;
@@ -258,7 +420,8 @@ static void *pointer_value(random_t &random, const std::string &symbol, argument
         print("%s", text == nullptr ? "null" : *text == 0 ? "\"\"" : text);
         return (void *) text;
     }
-    if (contains(name, "options") || name == "extra" || name == "userData" || name == "optionValues") {
+    if (contains(name, "options") || (name == "pResViewDesc" && !bad) || name == "extra" || name == "userData"
+        || name == "optionValues") {
         print("null");
         return nullptr;
     }
@@ -267,8 +430,14 @@ static void *pointer_value(random_t &random, const std::string &symbol, argument
         print("%s", bad ? "null" : "arguments");
         return bad ? nullptr : kernel_arguments;
     }
+    if (type.base == "void" && type.depth == 1 && contains(symbol, "ShareableHandle")) {
+        argument.out = contains(symbol, "Export");
+        int descriptor = contains(symbol, "Pool") ? kept.pool_descriptor : kept.memory_descriptor;
+        print("%s", argument.out ? "out" : bad ? "no descriptor" : "descriptor");
+        return argument.out ? memory : (void *) (intptr_t) (bad ? -1 : descriptor);
+    }
     if (type.base == "void" && type.depth == 1) {
-        if (name == "image" || name == "code" || name == "fatCubin") {
+        if (name == "image" || name == "code" || name == "fatCubin" || (name == "data" && contains(symbol, "Link"))) {
             const char *image = bad ? random.of({(const char *) nullptr, bad_image}) : good_image;
             print("%s", image == nullptr ? "null" : bad ? "bad image" : "image");
             return (void *) image;
@@ -288,8 +457,7 @@ static void *pointer_value(random_t &random, const std::string &symbol, argument
                                                     !contains(name, "src") && !contains(name, "dst")
                                                         && !contains(symbol, "Host") && !contains(name, "p"),
                                                     bad);
-            std::string text = address_name(address);
-            print("%s", address == 0 ? "null" : text.empty() ? "16" : text.c_str());
+            print("%s", address_text(address).c_str());
             return (void *) address;
         }
         if (type.constant) {
@@ -318,7 +486,7 @@ static void *pointer_value(random_t &random, const std::string &symbol, argument
         print("&%zu", *(size_t *) memory);
     } else if (name == "mode") {
         const values_t *values = find_type(enumerations, type.base);
-        *(int *) memory = (int) enum_value(random, *values, bad);
+        *(int *) memory = (int) enum_value(random, symbol, *values, bad);
         print("&%d", *(int *) memory);
     } else {
         print("out");
@@ -342,12 +510,11 @@ static uint64_t argument_value(random_t &random, const std::string &symbol, argu
     }
     if (type.base == "CUdeviceptr") {
         uint64_t address = address_value(random, symbol, symbol != "cuMemcpy" && symbol != "cuMemcpyAsync", bad);
-        std::string text = address_name(address);
-        print("%s", address == 0 ? "null" : text.empty() ? "16" : text.c_str());
+        print("%s", address_text(address).c_str());
         return address;
     }
     if (values != nullptr) {
-        uint64_t value = enum_value(random, *values, bad);
+        uint64_t value = enum_value(random, symbol, *values, bad);
         print("%d", (int) value);
         return value;
     }

@@ -8,6 +8,7 @@ struct Pair {
 
 extern __device__ int device_table[4];
 extern __constant__ float device_scale;
+extern __managed__ int managed_total;
 
 __device__ long long combine(const Pair &pair, int factor);
 

@@ -18,6 +18,8 @@ int main(int argc, char **argv) {
     const int count = 200;
     long long *device = device_array<long long>(count);
     float scale = 3;
+    check_equal("a managed variable of the other file", 10, managed_total);
+    managed_total = 1000;
     CUDA_OK(cudaMemcpyToSymbol(device_scale, &scale, sizeof(scale)));
     across<<<2, 128>>>(device, count);
     LAUNCH_OK();
@@ -32,7 +34,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < count; i++) {
         check_element("kernel of the other file", i, i + table[i % 4], got[i]);
     }
+    check_equal("a managed variable of both files", 1000 + 2 * count, managed_total);
     CUDA_OK(cudaFree(device));
     CUDA_OK(cudaFree(ints));
-    return check_pass("a function, two variables and a kernel across two files");
+    return check_pass("a function, three variables and a kernel across two files");
 }
