@@ -51,7 +51,8 @@ final class AcceptedDifferences {
         return of(names.stream().flatMap(AcceptedDifferences::lines));
     }
 
-    private static Stream<String> lines(String name) {
+    /** The lines of a resource of the program. */
+    static Stream<String> lines(String name) {
         try (InputStream stream = AcceptedDifferences.class.getResourceAsStream(name);
             BufferedReader reader = new BufferedReader(new InputStreamReader(stream, StandardCharsets.UTF_8))) {
             return reader.lines().toList().stream();
@@ -69,7 +70,8 @@ final class AcceptedDifferences {
             columns[4].strip(), line);
     }
 
-    private static Pattern pattern(String text) {
+    /** A pattern in which {@code *} stands for any text. */
+    static Pattern pattern(String text) {
         return Pattern.compile(Stream.of(text.strip().split("\\*", -1)).map(Pattern::quote)
             .reduce((first, second) -> first + ".*" + second).orElse(""));
     }

@@ -84,6 +84,11 @@ final class Benchmarks {
         }
     }
 
+    /** Waits until the test programs' sessions have ended. A session that stays would distort figures. */
+    void awaitPrograms(BrokerChild broker) {
+        attempt("the end of the programs' sessions", broker::awaitNoSession);
+    }
+
     /** Measures what the machine achieves without CUDA. */
     void limits(Way any, BrokerChild broker) {
         attempt("limits of this machine: a plain socket, shared memory",
@@ -96,7 +101,8 @@ final class Benchmarks {
         for (Way way : ways) {
             attempt("calls, copies and loops: " + way.label(), () -> {
                 settle(way, broker);
-                for (JsonNode line : lines(run(way, broker, List.of("calls", "small", "copies", "applications")))) {
+                for (JsonNode line : lines(run(way, broker, List.of("calls", "small", "copies", "managed",
+                    "applications")))) {
                     String name = line.path("name").asText();
                     figures.put(way, name, line.path("value").asDouble());
                     if (line.has("mean")) {

@@ -18,6 +18,8 @@ import java.util.function.BooleanSupplier;
 /** A broker that hawser-check has started, on ports that the kernel chooses, with a temporary state folder. */
 final class BrokerChild implements AutoCloseable {
     private static final Duration START_LIMIT = Duration.ofSeconds(300);
+    /** A session ends with its guest process, and at the latest when the broker kills its worker. */
+    private static final Duration SESSION_END_LIMIT = Duration.ofSeconds(30);
     private static final Duration END_LIMIT = Duration.ofSeconds(20);
     private static final int HTTP_TIMEOUT_MS = 60_000;
     private static final int LOOK_EVERY_MS = 10;
@@ -105,7 +107,7 @@ final class BrokerChild implements AutoCloseable {
 
     /** Waits until there is no session. */
     void awaitNoSession() {
-        await("the end of all sessions", START_LIMIT, () -> get("/api/v1/sessions").isEmpty());
+        await("the end of all sessions", SESSION_END_LIMIT, () -> get("/api/v1/sessions").isEmpty());
     }
 
     private void await(String what, Duration limit, BooleanSupplier condition) {

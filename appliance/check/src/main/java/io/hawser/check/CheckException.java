@@ -2,7 +2,7 @@ package io.hawser.check;
 
 /** The check could not be carried out; the message is for its user. */
 final class CheckException extends RuntimeException {
-    /** Exit statuses: the check failed; what the user wants cannot be checked. */
+    /** Exit statuses: the check failed; the request cannot be checked. */
     static final int FAILED = 1;
     static final int REFUSED = 2;
     private static final long serialVersionUID = 1L;

@@ -118,9 +118,11 @@ public final class CheckMain {
             if (!names.isEmpty()) {
                 progress.phase("%d programs in %d ways", names.size(), ways.size());
                 programs = new ProgramCheck(guests, options.timeout(), progress).run(names, ways, broker);
-                broker.awaitNoSession();
             }
             benchmarks = new Benchmarks(guests, Benchmarks.Extent.of(options, software, maxCopyMib()), progress);
+            if (!names.isEmpty()) {
+                benchmarks.awaitPrograms(broker);
+            }
             if (options.benchmarks()) {
                 benchmarks.limits(carrier, broker);
                 benchmarks.measure(ways, broker);

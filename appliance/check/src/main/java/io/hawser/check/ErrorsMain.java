@@ -17,7 +17,7 @@ public final class ErrorsMain {
         there is no NVIDIA GPU, it compares result codes with a recorded native run, and the carriers with each other.
 
           --seed     seed of the calls (1)
-          --calls    number of calls (2000)
+          --calls    number of calls (5000)
           --native   a native run of the same seed and number of calls, instead of one here
           --json     writes all results to FILE as well
           --backend  the GPU that the workers open (default auto)

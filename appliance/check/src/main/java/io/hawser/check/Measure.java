@@ -74,6 +74,7 @@ record Measure(String name, String label, String unit, String socket, String mem
                 }
             }
         }
+        managed(rows);
         for (String[] loop : new String[][] {{"matrix_small", "loop of small matrix products"},
             {"matrix_large", "loop of large matrix products"}, {"nbody", "loop of n-body steps"}}) {
             rows.add(new Measure("applications." + loop[0], loop[1], "ms", "", "",
@@ -123,6 +124,18 @@ record Measure(String name, String label, String unit, String socket, String mem
         }
         rows.add(new Measure("calls.stream_use", "create a stream, copy 64 B, destroy it", "us", "", "",
             new Target(AT_MOST_NATIVE_TIMES, 1.1), new Target(AT_MOST_NATIVE_TIMES, 1.1), 0));
+    }
+
+    private static void managed(List<Measure> rows) {
+        for (String[] pass : new String[][] {{"kernel", "managed: first kernel after the host has written"},
+            {"read", "managed: the host reads after a kernel"},
+            {"update", "managed: the host reads and writes after a kernel"}}) {
+            rows.add(new Measure("managed." + pass[0], pass[1], "GB/s", "", "", Target.NONE,
+                new Target(AT_LEAST_NATIVE_TIMES, 1), 0));
+        }
+        rows.add(new Measure("managed.page", "managed: the host touches one page after a kernel", "us", "", "",
+            Target.NONE, new Target(AT_MOST_NATIVE_PLUS, 15), 0));
+        plain(rows, "managed.word", "managed: the host writes a word, kernel, wait", "us");
     }
 
     private static void latency(List<Measure> rows, String name, String label) {

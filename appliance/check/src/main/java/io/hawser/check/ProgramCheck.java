@@ -22,8 +22,9 @@ final class ProgramCheck {
      * down.
      */
     private static final int PROCESSORS_PER_LANE = 3;
-    /** These programs exhaust a resource that others need as well. */
-    private static final Set<String> ALONE = Set.of("drv_heap_full", "drv_fill_memory");
+    /** These programs exhaust a resource that others need as well, or measure it. */
+    private static final Set<String> ALONE = Set.of("allocations", "drv_heap_full", "drv_fill_memory",
+        "pinned_concurrent");
 
     private final Guests guests;
     private final Duration timeout;
@@ -53,7 +54,12 @@ final class ProgramCheck {
                     if (ALONE.contains(name) == alone) {
                         work.add(() -> {
                             if (way != Way.NATIVE || guests.whyNotNative(name).isEmpty()) {
-                                runs.get(name).put(way, run(way, broker, name));
+                                ProgramRun run = run(way, broker, name);
+                                runs.get(name).put(way, run);
+                                if (run.hung()) {
+                                    progress.phase("%s over %s was killed after %.0f s", name, way.label(),
+                                        run.seconds());
+                                }
                             }
                             progress.step("programs: %d of %d runs, %s %s", done.incrementAndGet(), all, way.label(),
                                 name);

@@ -8,7 +8,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.NavigableMap;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -16,27 +18,33 @@ import java.util.stream.Stream;
  * The lines of a run of random_calls.
  *
  * @param description checksum of the functions that the run could call; empty for none.
+ * @param functions their names.
  * @param calls by index.
  */
-record Trace(String description, NavigableMap<Integer, TracedCall> calls) {
+record Trace(String description, Set<String> functions, NavigableMap<Integer, TracedCall> calls) {
     /** Each episode has objects of its own (random_calls.cu, EPISODE_CALLS). */
     static final int EPISODE_CALLS = 100;
 
     private static final String DESCRIPTION = "description ";
+    private static final String FUNCTION = "function ";
 
     static Trace of(Stream<String> lines) {
         NavigableMap<Integer, TracedCall> calls = new TreeMap<>();
         List<String> descriptions = new ArrayList<>();
+        Set<String> functions = new TreeSet<>();
         lines.forEach(line -> {
             if (line.startsWith(DESCRIPTION)) {
                 descriptions.add(line.substring(DESCRIPTION.length()));
+            }
+            if (line.startsWith(FUNCTION)) {
+                functions.add(line.substring(FUNCTION.length()));
             }
             TracedCall call = TracedCall.parse(line);
             if (call != null) {
                 calls.put(call.index(), call);
             }
         });
-        return new Trace(descriptions.isEmpty() ? "" : descriptions.getFirst(), calls);
+        return new Trace(descriptions.isEmpty() ? "" : descriptions.getFirst(), functions, calls);
     }
 
     /** Reads an output of random_calls. */
@@ -50,7 +58,14 @@ record Trace(String description, NavigableMap<Integer, TracedCall> calls) {
 
     /** Its lines with indices below a number. */
     Trace first(int count) {
-        return new Trace(description, calls.headMap(count, false));
+        return new Trace(description, functions, calls.headMap(count, false));
+    }
+
+    /** The functions that the run could call and did not. */
+    Set<String> uncalled() {
+        Set<String> uncalled = new TreeSet<>(functions);
+        calls.values().forEach(call -> uncalled.remove(call.function()));
+        return uncalled;
     }
 
     /** The calls that ended their process, for --end-after of another run; empty for none. */

@@ -26,11 +26,11 @@ record TracedCall(int index, String function, String arguments, String result, S
     private static final Pattern LINE = Pattern.compile("(\\d+) ([^(=]+?)(?:\\((.*?)\\))?(?: =|(?= not made)) (.*)");
     private static final Pattern REST = Pattern.compile("((?:crash|hang) \\d+|not made.*|\\S+)(.*?)"
         + "(?: last=(\\d+))?(?: (sync=\\d+|capturing))?(?: contents(.*))?");
-    private static final Pattern BLOCK = Pattern.compile(" ([dphm]\\d+):(error \\d+|[0-9a-f]{8})");
-    private static final Pattern BLOCK_NAME = Pattern.compile("[dphm]\\d+");
-    private static final Pattern OBJECT = Pattern.compile("(?<![A-Za-z0-9_.])~?(?:[dphm]|context|module|library"
-        + "|function|kernel|stream|event|pool|link|array|mipmapped|graph|node|exec|object|texture|surface|physical)"
-        + "\\d+(?![A-Za-z0-9_])");
+    private static final Pattern BLOCK = Pattern.compile(" ([dphmvw]\\d+):(error \\d+|[0-9a-f]{8})");
+    private static final Pattern BLOCK_NAME = Pattern.compile("[dphmvwr]\\d+");
+    private static final Pattern OBJECT = Pattern.compile("(?<![A-Za-z0-9_.])~?(?:[dphmvwr]|context|module|library"
+        + "|function|kernel|stream|event|pool|link|array|mipmapped|graph|node|exec|object|texture|surface|physical"
+        + "|green|resources)\\d+(?![A-Za-z0-9_])");
 
     /** Reads a line; null for a line that is no call's. */
     static TracedCall parse(String text) {
