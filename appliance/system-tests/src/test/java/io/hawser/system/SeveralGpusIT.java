@@ -48,7 +48,7 @@ class SeveralGpusIT {
     @ParameterizedTest
     @EnumSource
     void shouldComputeOnEachAndBetweenThem(Carrier carrier) throws Exception {
-        List<String> programs = new ArrayList<>(List.of("drv_devices"));
+        List<String> programs = new ArrayList<>(List.of("drv_devices", "drv_managed_devices"));
         if (Chain.cudaPrograms().contains("several_devices")) {
             programs.add("several_devices");
         }
