@@ -17,6 +17,9 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -297,6 +300,38 @@ class BlockingDriverTest {
             guest.as(1).send(Guest.MEM_FREE, 0, other);
             guest.collect(read, bytes);
             assertEquals(0, guest.synchronize(0));
+            rig.leave();
+        }
+    }
+
+    /** A read that lets its stream wait must not need a queue in which another read's stream waits. */
+    @Test
+    void shouldCopyLongDataToGuestInMoreStreamsThanQueues() throws IOException {
+        try (Rig rig = rig()) {
+            rig.gpu().queues.limit(4);
+            Guest guest = rig.guest();
+            int streams = 40;
+            int bytes = 3 << 20; // all together more than the staging memory
+            byte[] written = Guest.random(bytes);
+            long memory = guest.allocate(bytes);
+            for (int at = 0; at < bytes; at += 1 << 20) {
+                guest.write(memory + at, 0, Arrays.copyOfRange(written, at, at + (1 << 20)));
+            }
+            assertEquals(0, guest.synchronize(0));
+            Map<Long, byte[]> copies = new HashMap<>(); // by the read's number
+            for (int i = 0; i < streams; i++) {
+                long read = guest.as(i + 1).send(Guest.COPY_DTOH, Guest.REPLY, memory, bytes, guest.createStream());
+                copies.put(read, new byte[bytes]);
+            }
+            while (!copies.isEmpty()) {
+                Received record = guest.next();
+                if (record.opcode() < 0) {
+                    assertEquals(0, record.status());
+                    assertArrayEquals(written, copies.remove(record.fields().sequence()));
+                } else {
+                    Guest.place(record, copies.get(record.fields().sequence()));
+                }
+            }
             rig.leave();
         }
     }

@@ -10,9 +10,9 @@ import java.util.concurrent.CountDownLatch;
  * the stream's wait.
  *
  * <p>A copy with enough free buffers is issued to its stream at once. For a longer copy, the stream waits in one host
- * function while the copy goes through a side stream, a few pieces at a time. The work issued to a stream at once must
- * stay bounded. Otherwise the driver blocks the issuing thread when a stream's queue is full, and only that thread can
- * let the stream proceed.
+ * function while the copy goes through the context's stream for reads ({@link StreamWork#prepareReads}), a few pieces
+ * at a time. The work issued to a stream at once must stay bounded. Otherwise the driver blocks the issuing thread when
+ * a stream's queue is full, and only that thread can let the stream proceed.
  */
 final class DeviceRead {
     private final StreamWork work;
@@ -22,7 +22,6 @@ final class DeviceRead {
     private final long pieceBytes;
     private final StreamWork.PieceReader reader;
     private final CountDownLatch gate = new CountDownLatch(1);
-    private StreamState side; // null until the stream has reached the detour of this copy
     private long issued;
     private long missingPieces;
     private int result;
@@ -102,11 +101,10 @@ final class DeviceRead {
 
     /** Runs when the stream has reached this copy. */
     private void start() {
-        long taken = work.takeSideStream(stream.context());
-        if (taken < 0) {
-            fail((int) -taken);
+        int refused = work.prepareReads(stream.context());
+        if (refused != 0) {
+            fail(refused);
         } else {
-            side = new StreamState(stream.context(), taken);
             issueMore();
         }
     }
@@ -126,7 +124,7 @@ final class DeviceRead {
                 fail(entered);
                 return;
             }
-            issue(buffer, side);
+            issue(buffer, work.readStream(stream.context()));
         }
         openIfDone();
     }
@@ -174,9 +172,6 @@ final class DeviceRead {
     private void openIfDone() {
         if (missingPieces == 0 && (issued == bytes || result != 0) && gate.getCount() > 0) {
             open();
-            if (side != null) {
-                work.giveSideStream(stream.context(), side.stream());
-            }
         }
     }
 

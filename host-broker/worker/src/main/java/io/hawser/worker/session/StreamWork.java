@@ -38,6 +38,7 @@ public final class StreamWork {
     private static final int ABANDONED_STREAMS = 32; // so many of a context wait for one marker
 
     private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
+    private static final int HIGHEST_PRIORITY = Integer.MIN_VALUE; // the driver takes the highest that the GPU has
 
     private final GpuBackend backend;
     private final Completions completions;
@@ -52,7 +53,9 @@ public final class StreamWork {
     private long unmarkedBytes; // credit of all these streams
     private final Map<DeviceRead, Gates.Gate> reads = new HashMap<>(); // the reads that streams wait for
     private final Map<Long, ArrayDeque<Long>> sideStreams = new HashMap<>(); // idle ones, by native context
+    private final Map<Long, StreamState> readStreams = new HashMap<>(); // by native context
     private final Map<Long, Abandoned> abandoned = new HashMap<>(); // by native context
+
     /** Resources of destroyed streams that no marker covers. */
     private static final class Abandoned {
         private final List<Covered> streams = new ArrayList<>(ABANDONED_STREAMS);
@@ -270,11 +273,12 @@ public final class StreamWork {
     /**
      * Runs a function in stream order.
      *
-     * @param stream the stream.
+     * @param stream the stream; its context is current.
      * @param function may block.
      * @return CUresult of issuing it.
      */
     public int hostFunction(StreamState stream, Runnable function) {
+        prepareReads(stream.context()); // a read that needs the stream tries again and reports an error
         return backend.hostFunction(stream.stream(), function);
     }
 
@@ -347,25 +351,52 @@ public final class StreamWork {
         return enter.applyAsInt(context);
     }
 
-    /** A native stream of a context that does not synchronise with other streams; a negated CUresult on failure. */
-    long takeSideStream(long context) {
-        ArrayDeque<Long> idle = sideStreams.get(context);
-        if (idle != null && !idle.isEmpty()) {
-            return idle.pop();
+    /**
+     * Makes the context's stream for reads, unless there is one. It copies for reads that let their own stream wait
+     * ({@link DeviceRead}). Streams share the GPU's queues, and a queue stops at a host function that waits. The copies
+     * that end the wait must be in another queue. Streams of different priority share none, so this one has the
+     * highest. It is made before the context's first host function, because the driver makes streams only while few of
+     * them wait.
+     *
+     * @param context native context.
+     * @return CUresult.
+     */
+    int prepareReads(long context) {
+        if (!readStreams.containsKey(context)) {
+            long made = createStream(context, HIGHEST_PRIORITY);
+            if (made < 0) {
+                return (int) -made;
+            }
+            readStreams.put(context, new StreamState(context, made));
         }
+        return 0;
+    }
+
+    /** The stream that {@link #prepareReads} has made. */
+    StreamState readStream(long context) {
+        return readStreams.get(context);
+    }
+
+    /** A native stream of a context that does not synchronise with other streams; a negated CUresult on failure. */
+    private long takeSideStream(long context) {
+        ArrayDeque<Long> idle = sideStreams.get(context);
+        return idle != null && !idle.isEmpty() ? idle.pop() : createStream(context, 0);
+    }
+
+    private long createStream(long context, int priority) {
         int entered = enter(context);
         if (entered != 0) {
             return -entered;
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
-            int result = backend.driver().cuStreamCreateWithPriority(out, NON_BLOCKING, 0);
+            int result = backend.driver().cuStreamCreateWithPriority(out, NON_BLOCKING, priority);
             return result == 0 ? out.get(ValueLayout.JAVA_LONG, 0) : -result;
         }
     }
 
     /** Takes back an idle side stream. */
-    void giveSideStream(long context, long stream) {
+    private void giveSideStream(long context, long stream) {
         sideStreams.computeIfAbsent(context, key -> new ArrayDeque<>()).push(stream);
     }
 
@@ -390,6 +421,7 @@ public final class StreamWork {
     /** Drops the side streams of a context, which were destroyed with it, and the resources of abandoned streams. */
     void forget(long context) {
         sideStreams.remove(context);
+        readStreams.remove(context);
         Abandoned waiting = abandoned.remove(context);
         if (waiting != null) {
             waiting.streams.forEach(this::release);
