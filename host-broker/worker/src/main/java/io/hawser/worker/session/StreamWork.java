@@ -418,7 +418,7 @@ public final class StreamWork {
         return result;
     }
 
-    /** Drops the side streams of a context, which were destroyed with it, and the resources of abandoned streams. */
+    /** Drops our own streams of a context, which were destroyed with it, and the resources of abandoned streams. */
     void forget(long context) {
         sideStreams.remove(context);
         readStreams.remove(context);
