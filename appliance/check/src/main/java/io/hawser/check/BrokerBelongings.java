@@ -74,7 +74,7 @@ record BrokerBelongings(long workers, long descriptors, long threads, long resid
         check(leaks, "device memory in bytes", 0, deviceBytes, 0);
         Set<String> more = new TreeSet<>(sharedMemory);
         more.removeAll(before.sharedMemory);
-        more.removeIf(name -> !name.startsWith("hawser")); // names of other programs
+        more.removeIf(name -> !name.startsWith("hawser") || name.startsWith(Workplace.REGION_PREFIX)); // of others
         if (!more.isEmpty()) {
             leaks.add("shared memory: " + more);
         }

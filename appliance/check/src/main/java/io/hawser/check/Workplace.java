@@ -9,6 +9,9 @@ import java.nio.file.attribute.BasicFileAttributes;
 
 /** The files of a run: logs and outputs in a temporary folder, a region in /dev/shm. */
 final class Workplace implements AutoCloseable {
+    /** Begins the names of regions of runs, which may go on beside each other; the process's id follows. */
+    static final String REGION_PREFIX = "hawser-check-";
+
     private static final Path SHARED_MEMORY = Path.of("/dev/shm");
     private static final long MIB = 1 << 20;
     private static final long MOST_REGION_MIB = 1024;
@@ -45,7 +48,7 @@ final class Workplace implements AutoCloseable {
                 throw new CheckException("/dev/shm has room for a region of " + mib + " MiB only, at least "
                     + LEAST_REGION_MIB + " are needed: enlarge it, or use --carriers tcp");
             }
-            return new Workplace(folder, SHARED_MEMORY.resolve("hawser-check-" + ProcessHandle.current().pid()),
+            return new Workplace(folder, SHARED_MEMORY.resolve(REGION_PREFIX + ProcessHandle.current().pid()),
                 Long.highestOneBit(mib), keep);
         } catch (IOException e) {
             throw new CheckException("no temporary folder or shared memory: " + e, e);
