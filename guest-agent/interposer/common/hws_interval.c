@@ -1,11 +1,12 @@
 #include "hws_interval.h"
 
+#include "hws_addresses.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /*
  * Sorted by base. The map holds pointers, so that an insertion moves 8 bytes for each range: 10,000 ranges cost 2 us,
@@ -230,9 +231,7 @@ bool hws_interval_take_block(uint64_t context, hws_range_t *range_p) {
 #define MAX_RESERVED_BYTES (1ull << 40)
 
 static bool reserve(uint64_t from, uint64_t to) {
-    return mmap((void *) (uintptr_t) from, to - from, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
-        != MAP_FAILED;
+    return hws_addresses_reserve(from, to - from);
 }
 
 void hws_interval_reserve(uint64_t base, uint64_t bytes) {

@@ -7,6 +7,7 @@
 
 #include "trap.h"
 
+#include "hws_addresses.h"
 #include "hws_arena.h"
 #include "hws_cuda_calls.h"
 #include "hws_quiet.h"
@@ -16,7 +17,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #define KEPT_SHARE 16 /* of the device's memory, at most 1/16 */
@@ -94,10 +94,7 @@ void hws_device_memory_open(CUdevice device, const hws_device_t *properties) {
     memory->ordinal = properties->ordinal;
     memory->reports = info->arenaReports != 0;
     /* Keeps memory of this process away from the window: hws_interval_reserve() says why. */
-    void *wanted = (void *) (uintptr_t) info->arenaAddress;
-    memory->is_reserved = mmap(wanted, info->arenaBytes, PROT_NONE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
-        == wanted;
+    memory->is_reserved = hws_addresses_reserve(info->arenaAddress, info->arenaBytes);
     if (!memory->is_reserved) {
         hws_log(HWS_DEBUG, "the addresses of device memory are not all free in this process: %s", strerror(errno));
     }

@@ -10,11 +10,10 @@
 #include "trap.h"
 #include "unseen.h"
 
+#include "hws_addresses.h"
 #include "hws_handles.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* Held while a block is being exposed or is taken away. Taken before the locks of the maps, mirrors and copies. */
@@ -36,13 +35,9 @@ static uint64_t whole_pages(uint64_t bytes) {
 
 /* Replaces plain memory in the window by the reservation of its addresses, and gives those back. */
 static void give_back(CUdevice device, uint64_t base, uint64_t bytes) {
-    if (mmap(pointer(base), whole_pages(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-             0)
-        == MAP_FAILED) {
-        hws_log(HWS_ERROR, "freed pinned memory stays mapped: %s", strerror(errno));
-        return;
+    if (hws_addresses_empty(base, whole_pages(bytes), "pinned memory")) {
+        hws_device_memory_unreserve(device, base, whole_pages(bytes));
     }
-    hws_device_memory_unreserve(device, base, whole_pages(bytes));
 }
 
 static void unmap(const hws_range_t *range) {

@@ -8,6 +8,7 @@
 
 #include "context.h"
 #include "device.h"
+#include "hws_addresses.h"
 #include "hws_cuda_calls.h"
 #include "hws_interval.h"
 
@@ -157,9 +158,7 @@ static bool hold(uint64_t base, uint64_t bytes) {
     if (bytes > MAX_HELD_BYTES || base > ADDRESS_SPACE_BYTES - bytes) {
         return false;
     }
-    return mmap((void *) (uintptr_t) base, bytes, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
-        != MAP_FAILED;
+    return hws_addresses_reserve(base, bytes);
 }
 
 HWS_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
