@@ -78,6 +78,9 @@ int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const
             return read_detached(channel, &out, detached, &normal, bytes);
         }
     }
+    if (!wait && hws_tls.moves_pages) {
+        return HWS_STATUS_NOT_READY;
+    }
     hws_waiter_t waiter = {.target = normal, .target_bytes = bytes};
     int status = hws_channel_submit(&out, &waiter, true);
     if (status != 0) {

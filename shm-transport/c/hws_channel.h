@@ -29,6 +29,7 @@
 #define HWS_STATUS_INVALID_VALUE 1
 #define HWS_STATUS_NOT_INITIALIZED 3
 #define HWS_STATUS_DEINITIALIZED 4
+#define HWS_STATUS_NOT_READY 600
 #define HWS_STATUS_NOT_PERMITTED 800 /* CUDA_ERROR_NOT_PERMITTED: a CUDA call inside a host function */
 
 /* The part of a record's header that belongs to the calling thread. */
@@ -133,7 +134,8 @@ typedef struct hws_target {
  * Sends a call whose answer is DATA records and a reply. With `wait`, returns when all bytes have arrived. Without it,
  * returns at once, and a background reader writes the target: pinned memory, which the caller leaves alone meanwhile.
  * The target is complete before the completion of anything later in the stream is reported. A later synchronising call
- * reports a failure.
+ * reports a failure. When many such calls are unfinished, it waits. A thread that moves pages holds a lock that kernels
+ * may depend on, so it gets HWS_STATUS_NOT_READY instead.
  */
 int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const hws_target_t *target, bool wait);
 

@@ -165,11 +165,11 @@ CUresult hws_context_wait_for_all(void) {
 
 /* Waits for the current context. */
 static CUresult synchronize(void) {
-    uint64_t mark = hws_mirror_mark();
+    const hws_mirror_wait_t wait = hws_mirror_begin_wait(NULL);
     HWS_TRY(hws_call_cuCtxSynchronize());
     hws_quiet_note();
     hws_progress_note_context();
-    hws_mirror_waited(mark, !hws_context_has_several());
+    hws_mirror_end_wait(&wait, !hws_context_has_several());
     return CUDA_SUCCESS;
 }
 

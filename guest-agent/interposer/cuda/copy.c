@@ -74,12 +74,15 @@ CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes) {
 }
 
 CUresult hws_copy_wait_by(CUresult (*call)(CUstream), CUstream stream) {
-    uint64_t began = hws_progress_begin_wait(stream), mark = hws_mirror_mark();
+    const bool is_query = call == hws_call_cuStreamQuery;
+    uint64_t began = hws_progress_begin_wait(stream);
+    const hws_mirror_wait_t wait =
+        is_query ? (hws_mirror_wait_t) {.mark = hws_mirror_mark()} : hws_mirror_begin_wait(&stream);
     CUresult result = call(stream);
     hws_progress_end_wait(stream, began, result == CUDA_SUCCESS);
     HWS_TRY(result);
     /* Only now: a stream that began meanwhile may have work before the mark. */
-    hws_mirror_waited(mark, hws_stream_is_ordered(stream) && !hws_context_has_several());
+    hws_mirror_end_wait(&wait, hws_stream_is_ordered(stream) && !hws_context_has_several());
     return CUDA_SUCCESS;
 }
 
@@ -188,6 +191,10 @@ CUresult hws_copy_fetch(void *dst, CUdeviceptr src, uint64_t bytes, CUstream str
     const hws_bulk_copy_t copy = bulk_of(&linear, false, dst, bytes, true);
     return hws_copy_in_chunks(bytes, false) ? (CUresult) hws_bulk_run(&copy)
                                             : receive_records(dst, src, bytes, stream, true);
+}
+
+CUresult hws_copy_begin_fetch(void *dst, CUdeviceptr src, uint64_t bytes, CUstream stream) {
+    return receive_records(dst, src, bytes, stream, false);
 }
 
 /*

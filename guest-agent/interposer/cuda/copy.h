@@ -57,6 +57,12 @@ CUresult hws_copy_fetch(void *dst, CUdeviceptr src, uint64_t bytes, CUstream str
 CUresult hws_copy_send(CUdeviceptr dst, const void *src, uint64_t bytes, CUstream stream);
 
 /*
+ * Begins to fetch bytes to memory of the library, in one record. hws_channel_wait_for_target() waits for them. For threads
+ * that move pages; returns CUDA_ERROR_NOT_READY when too many copies are unfinished.
+ */
+CUresult hws_copy_begin_fetch(void *dst, CUdeviceptr src, uint64_t bytes, CUstream stream);
+
+/*
  * Ends a blocking copy or fill on the device with this result, at up to two places (0: none). The host sees managed
  * memory, so the call then waits for its stream.
  */

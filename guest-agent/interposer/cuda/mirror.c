@@ -5,12 +5,16 @@
 #include "mirror_faults.h"
 #include "mirror_lanes.h"
 #include "mirror_pages.h"
+#include "mirror_shuttle.h"
 #include "mirror_state.h"
 #include "mirror_windows.h"
 #include "mirror_work.h"
+#include "pinned.h"
 
 #include "hws_addresses.h"
 #include "hws_cuda_calls.h"
+
+#include "shm/hws_shm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +60,19 @@ void *hws_mirror_allocate_pages(size_t pages) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* Lets devices write the memory, if it fits the region. */
+bool hws_mirror_allocate_staging(size_t pages, hws_staging_t *staging_p) {
+    hws_heap_block_t block;
+    const hws_shm_view_t *view = hws_shm_current();
+    *staging_p = (hws_staging_t) {0};
+    if (view != NULL && hws_pinned_allocate(pages * HWS_PAGE, &block, &staging_p->bytes) == CUDA_SUCCESS) {
+        staging_p->region_offset = hws_shm_offset(view, staging_p->bytes);
+    } else {
+        staging_p->bytes = hws_mirror_allocate_pages(pages);
+    }
+    return staging_p->bytes != NULL;
+}
+
 /* Lock held, and the host has no pages. */
 static CUresult copy_at_device(const hws_mirror_t *mirror, uint8_t *buffer, uint64_t address, uint64_t bytes,
                                bool to_memory) {
@@ -67,6 +84,7 @@ static CUresult copy_at_device(const hws_mirror_t *mirror, uint8_t *buffer, uint
         if (!to_memory) {
             HWS_TRY(hws_copy_fetch(place, part.address, part.bytes, hws_lane_stream(lane)));
         } else {
+            hws_mirrors.changes++;
             HWS_TRY(hws_copy_send(part.address, place, part.bytes, hws_lane_stream(lane)));
             HWS_TRY(hws_call_cuStreamSynchronize(hws_lane_stream(lane)));
         }
@@ -96,7 +114,7 @@ static void open_once(void) {
     hws_mirrors.trap = hws_trap_userfault.open() ? &hws_trap_userfault
         : hws_trap_signal.open()                 ? &hws_trap_signal
                                                  : NULL;
-    if (hws_mirrors.trap != NULL && (!hws_windows_allocate() || !hws_faults_start())) {
+    if (hws_mirrors.trap != NULL && (!hws_windows_allocate() || !hws_shuttle_allocate() || !hws_faults_start())) {
         hws_mirrors.trap = NULL;
     }
 }
@@ -186,6 +204,7 @@ void hws_mirror_end(hws_mirror_t *mirror) {
     if (atomic_load(&hws_work.unsettled) != 0) {
         hws_lanes_wait();
     }
+    hws_shuttle_await(mirror);
     hws_pages_forget(mirror);
     size_t at = hws_mirror_above(mirror->base) - 1;
     hws_mirrors.count--;

@@ -13,6 +13,11 @@
  *
  * A program waits for work before it reads results. Each such wait makes stale pages absent: hws_mirror_waited().
  *
+ * A program that uses the same few pages after most waits, such as one with a counter, gets them with the wait. Their
+ * copies follow the work in its stream, so that neither a fault nor a round trip more is needed. The host may write
+ * them at once. Before the next work they are compared with their twins, and what has changed returns. At most
+ * HWS_TURN_PAGES pages travel in this way. Which ones, mirror_turns.h decides; how they travel, mirror_shuttle.h tells.
+ *
  * Blocks and variables are mirrored. A block of cuMemAllocManaged has pages of its own, in addresses that the process
  * has reserved. The driver places a __managed__ variable, and code has its address in it. Several variables, also of
  * different modules, may share a page, and the worker lets the guest copy their bytes only. So mirrors of variables
@@ -67,7 +72,20 @@ uint64_t hws_mirror_mark(void);
 /* After a function of the host that work waits for: the device gets what the host has written. */
 void hws_mirror_called(void);
 
-/* After a wait that succeeded. `for_all`: it covered all work of the process. */
+/* After a wait or query that succeeded. `for_all`: it covered all work of the process. */
 void hws_mirror_waited(uint64_t mark, bool for_all);
+
+typedef struct hws_mirror_wait {
+    uint64_t mark;
+    bool covers_all;   /* all work of the process up to the mark */
+    bool brings_pages; /* mirror_shuttle.h */
+} hws_mirror_wait_t;
+
+/*
+ * Around a wait for all work of a stream, or, with NULL, of the current context. Pages may come with it. The second
+ * follows a wait that succeeded. Costs as much as hws_mirror_mark() and hws_mirror_waited() without mirrored memory.
+ */
+hws_mirror_wait_t hws_mirror_begin_wait(const CUstream *stream);
+void hws_mirror_end_wait(const hws_mirror_wait_t *wait, bool for_all);
 
 #endif

@@ -2,12 +2,11 @@
 
 #include "mirror_lanes.h"
 #include "mirror_pages.h"
+#include "mirror_shuttle.h"
 #include "mirror_windows.h"
 #include "mirror_work.h"
-#include "pinned.h"
 
 #include "hws_thread.h"
-#include "shm/hws_shm.h"
 #include "shm/hws_wait.h"
 
 #define FAULT_PAGES 64u        /* that one fault waits for */
@@ -70,17 +69,8 @@ static void arrive(const hws_piece_t *piece, bool came) {
     pthread_cond_broadcast(&hws_mirrors.arrived);
 }
 
-/* Lets devices write the staging memory, if it fits the region. */
 static bool allocate_staging(hws_staging_t *staging_p) {
-    hws_heap_block_t block;
-    const hws_shm_view_t *view = hws_shm_current();
-    *staging_p = (hws_staging_t) {0};
-    if (view != NULL && hws_pinned_allocate(HWS_PIECE_PAGES * HWS_PAGE, &block, &staging_p->bytes) == CUDA_SUCCESS) {
-        staging_p->region_offset = hws_shm_offset(view, staging_p->bytes);
-    } else {
-        staging_p->bytes = hws_mirror_allocate_pages(HWS_PIECE_PAGES);
-    }
-    return staging_p->bytes != NULL;
+    return hws_mirror_allocate_staging(HWS_PIECE_PAGES, staging_p);
 }
 
 static const hws_ahead_owner_t ahead = {&hws_mirrors.lock, allocate_staging, take_ahead, bring, arrive};
@@ -105,7 +95,8 @@ static CUresult serve_idle(hws_mirror_t *mirror, size_t page, bool is_write) {
     hws_pass_t *pass = hws_pass_find(mirror->passes, page), before = *pass;
     bool is_lone = !hws_pass_step(pass, page);
     is_write = is_write || (is_lone && hws_habit_expects_write(&mirror->habit, &before));
-    size_t pages = hws_pages_run(mirror, page, pass->pages < FAULT_PAGES ? pass->pages : FAULT_PAGES, HWS_PAGE_AWAY);
+    size_t limit = hws_shuttle_note_fault(mirror, page, pass->pages < FAULT_PAGES ? pass->pages : FAULT_PAGES, is_lone);
+    size_t pages = hws_pages_run(mirror, page, limit, HWS_PAGE_AWAY);
     hws_pass_advance(pass, page, pages, mirror->pages);
     if (is_write) {
         hws_pass_note_write(mirror->passes, page, page + 1);
@@ -144,13 +135,13 @@ static bool serve(const hws_trap_fault_t *fault) {
         pthread_cond_wait(&hws_mirrors.arrived, &hws_mirrors.lock);
     }
     if (mirror->is_lost || mirror->is_free || mirror->states[page] == HWS_PAGE_DIRTY
-        || (mirror->states[page] == HWS_PAGE_CLEAN && !fault->is_write)) {
+        || mirror->states[page] == HWS_PAGE_HELD || (mirror->states[page] == HWS_PAGE_CLEAN && !fault->is_write)) {
         return true; /* another thread's fault has brought it */
     }
     CUresult result = serve_page(mirror, page, fault->is_write);
     if (result == CUDA_ERROR_OPERATING_SYSTEM) {
-        hws_pages_give_back(
-            NULL); /* protection divides a mapping, and a process can have 65,530: now there are few again */
+        /* Protection divides a mapping, and a process can have 65,530. Now there are few again. */
+        hws_pages_give_back(NULL);
         result = mirror->is_lost ? CUDA_SUCCESS : serve_page(mirror, page, fault->is_write);
     }
     if (result != CUDA_SUCCESS && !mirror->is_lost) {

@@ -91,6 +91,7 @@ CUresult hws_lanes_fetch(const hws_mirror_t *mirror, size_t page, size_t pages, 
 void hws_lane_note_sent(hws_page_lane_t *lane) {
     lane->is_used = true;
     lane->is_ordered = false;
+    hws_mirrors.changes++;
 }
 
 CUresult hws_lanes_send(const hws_mirror_t *mirror, uint64_t address, const uint8_t *from, uint64_t bytes) {
@@ -104,6 +105,11 @@ CUresult hws_lanes_send(const hws_mirror_t *mirror, uint64_t address, const uint
     return CUDA_SUCCESS;
 }
 
+/* Whether work that came after what was sent is known to have ended. */
+static bool has_arrived(const hws_page_lane_t *lane) {
+    return lane->is_ordered && atomic_load(&hws_work.unsettled) == 0;
+}
+
 static bool travels_in(const hws_mirror_t *mirror, uint32_t context) {
     bool does = !mirror->has_variables && mirror->context == context;
     for (size_t i = 0; i < mirror->spans.count; i++) {
@@ -114,10 +120,11 @@ static bool travels_in(const hws_mirror_t *mirror, uint32_t context) {
 
 void hws_lanes_wait(void) {
     for (hws_page_lane_t *lane = lanes; lane != NULL; lane = lane->next) {
-        if (!lane->is_used) {
+        bool must_wait = lane->is_used && !has_arrived(lane);
+        lane->is_used = false;
+        if (!must_wait) {
             continue;
         }
-        lane->is_used = false;
         hws_tls.context = lane->context;
         CUresult result = hws_call_cuStreamSynchronize(lane->stream);
         for (size_t i = 0; i < hws_mirrors.count && result != CUDA_SUCCESS; i++) {
@@ -133,9 +140,7 @@ bool hws_lanes_can_order(uint32_t context) {
     if (lanes == NULL || lanes->next != NULL || lanes->context != context) {
         return false;
     }
-    if (atomic_load(&hws_work.unsettled) == 0 && lanes->is_ordered) {
-        lanes->is_used = false; /* work that came after the bytes has ended */
-    }
+    lanes->is_used = lanes->is_used && !has_arrived(lanes);
     return true;
 }
 

@@ -1,6 +1,7 @@
 #include "mirror_pages.h"
 
 #include "mirror_lanes.h"
+#include "mirror_shuttle.h"
 #include "mirror_windows.h"
 
 #include "hws_channel.h"
@@ -31,7 +32,9 @@ void hws_pages_drop(hws_mirror_t *mirror, size_t page, size_t pages) {
 }
 
 void hws_pages_forget(hws_mirror_t *mirror) {
+    hws_mirrors.changes++;
     hws_windows_forget(mirror);
+    hws_shuttle_forget(mirror);
     hws_ahead_stop(mirror);
     memset(mirror->states, HWS_PAGE_AWAY, mirror->pages);
     mirror->first = mirror->end = 0;
@@ -108,6 +111,7 @@ void hws_pages_give_back(const CUstream *stream) {
     }
     hws_mirrors.trap->renew();
     hws_windows_end();
+    hws_shuttle_send();
     for (size_t i = 0; i < hws_mirrors.count; i++) {
         CUresult result = hws_pages_arm(hws_mirrors.items[i]);
         result = result != CUDA_SUCCESS ? result : send_written(hws_mirrors.items[i]);
@@ -116,6 +120,7 @@ void hws_pages_give_back(const CUstream *stream) {
         }
     }
     hws_lanes_settle(stream);
+    hws_shuttle_drop();
     for (size_t i = 0; i < hws_mirrors.count; i++) {
         hws_mirror_t *mirror = hws_mirrors.items[i];
         if (mirror->end > mirror->first) {

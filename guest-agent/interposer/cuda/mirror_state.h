@@ -8,7 +8,8 @@
  *   mirror_lanes.c      transfers of bytes between both sides
  *   mirror_faults.c     accesses of the program, while no work runs
  *   mirror_windows.c    pages that the host has while work runs
- *   mirror_pass.c, mirror_ahead.c, mirror_spans.c
+ *   mirror_shuttle.c    pages that come with the program's waits
+ *   mirror_pass.c, mirror_ahead.c, mirror_spans.c, mirror_turns.c
  *
  * Functions of these files that are not in mirror.h need the lock, except where this is said.
  */
@@ -26,8 +27,8 @@
 #define HWS_PAGE HWS_TRAP_PAGE_BYTES
 #define HWS_SHORT_MS 1 /* for which the host keeps a page while work runs, and an answer that work runs holds */
 
-/* HWS_PAGE_COMING: a thread brings the page ahead. Work does not begin meanwhile. */
-typedef enum { HWS_PAGE_AWAY, HWS_PAGE_COMING, HWS_PAGE_CLEAN, HWS_PAGE_DIRTY } hws_page_state_t;
+/* HWS_PAGE_COMING: a thread brings the page ahead. Work does not begin meanwhile. HWS_PAGE_HELD: mirror_shuttle.h. */
+typedef enum { HWS_PAGE_AWAY, HWS_PAGE_COMING, HWS_PAGE_CLEAN, HWS_PAGE_DIRTY, HWS_PAGE_HELD } hws_page_state_t;
 
 typedef struct hws_mirror {
     uint64_t base;
@@ -37,7 +38,7 @@ typedef struct hws_mirror {
     hws_spans_t spans;
     bool is_free;      /* not armed yet: the host may have written anywhere */
     bool is_lost;      /* the host's memory alone is left */
-    size_t first, end; /* pages outside [first, end) are away */
+    size_t first, end; /* pages outside [first, end) are away or held */
     size_t pieces;     /* that are coming */
     hws_habit_t habit;
     hws_pass_t passes[HWS_PASSES], updates[HWS_PASSES]; /* over pages that are away, and over clean ones */
@@ -51,6 +52,7 @@ typedef struct hws_mirrors {
     size_t count, capacity;
     size_t pieces;          /* that are coming, of all mirrors */
     pthread_cond_t arrived; /* a piece has come */
+    uint64_t changes;       /* grows with each change that the library makes on a device or to the mirrors */
     hws_staging_t staging;  /* HWS_PIECE_PAGES, of the thread that serves faults */
     _Atomic bool present;   /* the host may have pages: mirror_work.h */
 } hws_mirrors_t;
@@ -76,8 +78,9 @@ CUresult hws_mirror_insert(hws_mirror_t *mirror, bool (*add)(uint64_t, uint64_t)
 /* Ends a mirror and frees it. The reservation of its addresses stays. */
 void hws_mirror_end(hws_mirror_t *mirror);
 
-/* Memory of the library; NULL when it is short. Without the lock. */
+/* Memory of the library; NULL when it is short. / The same, in the region if it fits. Without the lock. */
 void *hws_mirror_allocate_pages(size_t pages);
+bool hws_mirror_allocate_staging(size_t pages, hws_staging_t *staging_p);
 
 static inline uint64_t hws_mirror_address(const hws_mirror_t *mirror, size_t page) {
     return mirror->base + page * HWS_PAGE;

@@ -1,6 +1,7 @@
 /* Mirrors of managed variables. A page may hold several, and other bytes that never travel. */
 #include "mirror.h"
 #include "mirror_pages.h"
+#include "mirror_shuttle.h"
 #include "mirror_state.h"
 #include "mirror_work.h"
 
@@ -62,6 +63,7 @@ static CUresult add_part(hws_span_t variable, uint64_t *end_p) {
 }
 
 static CUresult add_variable(hws_span_t variable) {
+    hws_mirrors.changes++;
     for (uint64_t at = variable.address, end = at + variable.bytes; at < end;) {
         HWS_TRY(add_part((hws_span_t) {.address = at, .bytes = end - at, .context = variable.context}, &at));
     }
@@ -75,6 +77,8 @@ static void remove_variable(uint64_t address, uint64_t bytes) {
         if (mirror->base + mirror->pages * HWS_PAGE <= address) {
             return;
         }
+        hws_shuttle_await(mirror);
+        hws_mirrors.changes++;
         hws_spans_remove(&mirror->spans, address, bytes);
         if (mirror->has_variables && mirror->spans.count == 0) {
             void *base = (void *) (uintptr_t) mirror->base;

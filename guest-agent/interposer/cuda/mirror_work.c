@@ -4,6 +4,7 @@
 #include "mirror.h"
 #include "mirror_lanes.h"
 #include "mirror_pages.h"
+#include "mirror_shuttle.h"
 #include "mirror_windows.h"
 
 #include "hws_cuda_calls.h"
@@ -15,17 +16,59 @@ hws_work_t hws_work;
 static _Atomic uint64_t acquired;      /* `issued` at the last wait */
 static _Thread_local bool is_in_order; /* the thread's next work is in a stream that waits for what was sent */
 
+/*
+ * All work with numbers above `elsewhere` is in the stream `alone`. A thread whose work is in another stream raises
+ * `elsewhere` before and after it sets `alone`: a thread that does not see the new stream yet has added to `issued`.
+ */
+#define UNKNOWN_STREAM UINT64_MAX
+static _Atomic uint64_t alone = UNKNOWN_STREAM, elsewhere;
+static _Thread_local uint64_t next_stream = UNKNOWN_STREAM; /* of the thread's next work */
+
 uint64_t hws_work_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
 }
 
+static void raise_to(_Atomic uint64_t *word, uint64_t value) {
+    uint64_t before = atomic_load(word);
+    while (before < value && !atomic_compare_exchange_weak(word, &before, value)) {
+    }
+}
+
+/* Notes the stream of the thread's work with this number. */
+static void note_stream(uint64_t number) {
+    const uint64_t stream = next_stream;
+    if (stream == UNKNOWN_STREAM) {
+        atomic_store(&alone, UNKNOWN_STREAM);
+        raise_to(&elsewhere, number);
+    } else if (atomic_load(&alone) != stream) {
+        raise_to(&elsewhere, number - 1);
+        atomic_store(&alone, stream);
+        uint64_t last = atomic_load(&hws_work.issued);
+        raise_to(&elsewhere, last == number ? number - 1 : last);
+    }
+}
+
+/* Stores the stream that has all unfinished work. Returns false when it is not known. */
+static bool find_stream(CUstream *stream_p) {
+    uint64_t found = atomic_load(&alone);
+    *stream_p = (CUstream) (uintptr_t) found;
+    return found != UNKNOWN_STREAM && atomic_load(&elsewhere) <= atomic_load(&hws_work.settled);
+}
+
+/* The stream as it is compared; each thread has a default stream of its own. */
+static uint64_t number_of(CUstream stream) {
+    return stream == CU_STREAM_PER_THREAD ? UNKNOWN_STREAM
+        : stream == CU_STREAM_LEGACY      ? 0
+                                          : (uint64_t) (uintptr_t) stream;
+}
+
 static void begin_work(void) {
     if (hws_tls.moves_pages) {
         return;
     }
-    atomic_fetch_add(&hws_work.issued, 1);
+    note_stream(atomic_fetch_add(&hws_work.issued, 1) + 1);
     if (atomic_load(&hws_mirrors.present) || (!is_in_order && atomic_load(&hws_work.unsettled) != 0)) {
         uint32_t context = hws_mirror_enter();
         if (atomic_load(&hws_mirrors.present)) {
@@ -38,6 +81,7 @@ static void begin_work(void) {
 }
 
 void hws_mirror_order(CUstream stream) {
+    next_stream = number_of(stream);
     if ((!atomic_load(&hws_mirrors.present) && atomic_load(&hws_work.unsettled) == 0) || hws_tls.moves_pages
         || hws_tls.in_callback || stream == CU_STREAM_PER_THREAD || hws_context_has_several()) {
         return;
@@ -59,6 +103,7 @@ void hws_mirror_order(CUstream stream) {
 
 void hws_mirror_end_order(void) {
     is_in_order = false;
+    next_stream = UNKNOWN_STREAM;
 }
 
 static void end_work(void) {
@@ -94,27 +139,34 @@ void hws_mirror_called(void) {
 }
 
 static void settle_up_to(uint64_t mark) {
-    uint64_t before = atomic_load(&hws_work.settled);
-    while (before < mark && !atomic_compare_exchange_weak(&hws_work.settled, &before, mark)) {
-    }
+    raise_to(&hws_work.settled, mark);
     uint64_t bytes = atomic_load(&hws_work.unsettled);
     if (bytes != 0 && bytes <= mark) { /* work that came after these bytes has ended */
         atomic_compare_exchange_strong(&hws_work.unsettled, &bytes, 0);
     }
 }
 
-void hws_mirror_waited(uint64_t mark, bool for_all) {
-    if (!hws_channel_watches_work() || hws_tls.moves_pages) {
-        return;
+hws_mirror_wait_t hws_mirror_begin_wait(const CUstream *stream) {
+    hws_mirror_wait_t wait = {.mark = hws_mirror_mark()};
+    CUstream found;
+    if (wait.mark == 0 || hws_context_has_several() || !find_stream(&found)
+        || (stream != NULL && number_of(*stream) != number_of(found))) {
+        return wait;
     }
-    if (for_all) {
-        settle_up_to(mark);
+    wait.covers_all = true;
+    if (hws_shuttle_has_pages() && atomic_load(&acquired) != wait.mark && !hws_tls.in_callback) {
+        uint32_t context = hws_mirror_enter();
+        bool was_passing = hws_tls.passing;
+        hws_tls.passing = true;
+        wait.brings_pages = hws_shuttle_depart(found, wait.mark);
+        hws_tls.passing = was_passing;
+        hws_mirror_leave(context);
     }
-    uint64_t until = atomic_load(&hws_work.issued);
-    if (atomic_exchange(&acquired, until) == until || !atomic_load(&hws_mirrors.present)) {
-        return; /* the host has got no page since the last wait that work may have changed */
-    }
-    uint32_t context = hws_mirror_enter();
+    return wait;
+}
+
+/* Drops the pages that work may have changed. */
+static void drop_stale(void) {
     hws_mirrors.trap->renew();
     hws_windows_end();
     for (size_t i = 0; i < hws_mirrors.count; i++) {
@@ -127,7 +179,45 @@ void hws_mirror_waited(uint64_t mark, bool for_all) {
             page += pages + 1;
         }
     }
+}
+
+void hws_mirror_end_wait(const hws_mirror_wait_t *wait, bool for_all) {
+    if (!hws_channel_watches_work() || hws_tls.moves_pages) {
+        return;
+    }
+    if (for_all || wait->covers_all) {
+        settle_up_to(wait->mark);
+    }
+    uint64_t until = atomic_load(&hws_work.issued);
+    bool is_first = atomic_exchange(&acquired, until) != until, has_pages = hws_shuttle_has_pages();
+    if (is_first) {
+        hws_shuttle_note_wait();
+    }
+    if (!wait->brings_pages && (!is_first || (!has_pages && !atomic_load(&hws_mirrors.present)))) {
+        return; /* the host has got no page since the last wait that work may have changed */
+    }
+    if (wait->brings_pages) {
+        hws_shuttle_await_bytes();
+    }
+    uint32_t context = hws_mirror_enter();
+    if (is_first && atomic_load(&hws_mirrors.present)) {
+        drop_stale();
+    }
+    if (wait->brings_pages) {
+        hws_shuttle_arrive();
+    } else if (has_pages) {
+        hws_shuttle_fetch();
+    }
     hws_mirror_leave(context);
+}
+
+void hws_mirror_waited(uint64_t mark, bool for_all) {
+    hws_mirror_end_wait(&(hws_mirror_wait_t) {.mark = mark}, for_all);
+}
+
+bool hws_work_is_known_idle(void) {
+    uint64_t sent_before = atomic_load(&hws_work.sent), mark = atomic_load(&hws_work.issued);
+    return sent_before == mark && atomic_load(&hws_work.settled) >= mark;
 }
 
 bool hws_work_is_idle(void) {

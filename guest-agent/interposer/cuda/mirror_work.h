@@ -27,6 +27,9 @@ void hws_work_watch(void);
 /* Whether no work can run. Work that begins later waits for the lock, if `present` of the mirrors is set. */
 bool hws_work_is_idle(void);
 
+/* The same, as far as it is known without a round trip. */
+bool hws_work_is_known_idle(void);
+
 /* The monotonic clock. Without the lock. */
 uint64_t hws_work_now_ns(void);
 

@@ -54,8 +54,16 @@ static struct {
     uint64_t base, address, step, distance;
     uint32_t count; /* 0: none */
     unsigned loads, unloads, tries;
+    uint32_t counters; /* a launch adds 1 to so many variables */
     uint8_t bytes[1 << 20];
 } broker_managed;
+
+/* Reads of memory before a wait for the last launch, and after it. */
+static _Atomic unsigned broker_early_reads, broker_late_reads;
+
+/* The next cuStreamSynchronize is answered when this is HOLD_NONE again, with the next record. */
+enum { HOLD_NONE, HOLD_NEXT, HOLD_ONE };
+static _Atomic int broker_hold;
 
 /* The outstanding work of its one stream: host functions, and copies from the copy area. */
 typedef struct broker_work {
@@ -371,12 +379,45 @@ static void broker_list_variables(const hws_record_header_t *request, const uint
     broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, reply, 8 + (at - first) * 16);
 }
 
+static void broker_run_kernel(void) {
+    for (uint32_t i = 0; i < broker_managed.counters; i++) {
+        int value;
+        memcpy(&value, broker_managed.bytes + i * broker_managed.step, sizeof value);
+        value++;
+        memcpy(broker_managed.bytes + i * broker_managed.step, &value, sizeof value);
+    }
+}
+
+/* Counts reads, and holds the answer of a wait back. Returns whether the record has been served. */
+static bool broker_watch(const hws_record_header_t *request) {
+    static bool has_waited = true;
+    static hws_record_header_t held;
+    bool is_wait = request->opcode == HWS_OPCODE_cuCtxSynchronize || request->opcode == HWS_OPCODE_cuStreamSynchronize;
+    if (request->opcode == HWS_OPCODE_hwsCopyDtoH) {
+        atomic_fetch_add(has_waited ? &broker_late_reads : &broker_early_reads, 1);
+    }
+    has_waited = request->opcode != HWS_OPCODE_hwsLaunch && (has_waited || is_wait);
+    if (held.opcode != 0 && atomic_load(&broker_hold) == HOLD_NONE) {
+        broker_put(held.opcode | HWS_REPLY_BIT, held.sequence, 0, NULL, 0);
+        held.opcode = 0;
+    }
+    if (request->opcode == HWS_OPCODE_cuStreamSynchronize && atomic_load(&broker_hold) == HOLD_NEXT) {
+        held = *request;
+        atomic_store(&broker_hold, HOLD_ONE);
+        return true;
+    }
+    return false;
+}
+
 static void broker_serve(const hws_record_header_t *request, const uint8_t *payload) {
     static uint64_t released;
     uint64_t words[2] = {0};
     bool waits = (request->flags & HWS_FLAG_REPLY) != 0;
     atomic_fetch_add(&broker_calls, 1);
     atomic_fetch_add(&broker_round_trips, waits ? 1 : 0);
+    if (broker_watch(request)) {
+        return;
+    }
     if ((request->opcode & 0xFF00) == 0x0B00 && request->opcode >> 16 == 1 && broker_graph(request, payload)) {
         return;
     }
@@ -435,6 +476,7 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
             break;
         case HWS_OPCODE_hwsLaunch:
             atomic_fetch_add(&broker_launches, 1);
+            broker_run_kernel();
             memcpy(broker_launch, payload, (size_t) request->length_bytes - 32);
             break;
         case HWS_OPCODE_hwsMemCreate:

@@ -2,9 +2,12 @@
  * Managed variables from a program's side, against a broker in a thread, where the kernel forbids none of the ways to
  * trap accesses. Each rule runs in a process of its own.
  */
+#include "mirror_turns.h"
+
 #include "fake_broker.h"
 #include "rules.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -49,6 +52,12 @@ static CUmodule load(void) {
     CUmodule module;
     HWS_CHECK(cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
     return module;
+}
+
+/* Loads a module whose variables begin at this address. */
+static CUmodule load_at(uint64_t address) {
+    broker_managed.address = address;
+    return load();
 }
 
 static void *take(uint64_t address, size_t bytes) {
@@ -163,6 +172,233 @@ static void shouldTakeVariablesAwayWithTheirContext(void) {
     HWS_CHECK(cuModuleUnload(module) != CUDA_ERROR_NOT_INITIALIZED);
 }
 
+/* Pages that both sides use in turn ------------------------------------------------------------------------------ */
+
+#define TURNS 300 /* long enough to see that something ends */
+#define LEARNING 20
+
+static CUfunction kernel;
+
+/* A program whose kernel adds 1 to variables. */
+static void start_turns(uint32_t count, uint64_t step, uint32_t counters) {
+    start(count, step);
+    broker_managed.counters = counters;
+    HWS_CHECK(cuModuleGetFunction(&kernel, load(), "kernel") == CUDA_SUCCESS);
+}
+
+static void launch(CUstream stream) {
+    int first = 0;
+    double second = 0;
+    char third = 0;
+    void *params[] = {&first, &second, &third};
+    HWS_CHECK(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS);
+}
+
+static void launch_and_wait(void) {
+    launch(NULL);
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+/* Reads of the device since the last call: by faults, and with waits. */
+static unsigned late_reads(void) {
+    return atomic_exchange(&broker_late_reads, 0);
+}
+
+static unsigned early_reads(void) {
+    return atomic_exchange(&broker_early_reads, 0);
+}
+
+static void shouldBringAPageThatBothSidesWriteInTurn(void) {
+    start_turns(1, PAGE, 1);
+    for (int i = 0; i < TURNS; i++) {
+        *variable(0) = 3 * i;
+        launch_and_wait();
+        HWS_CHECK(*variable(0) == 3 * i + 1);
+        if (i == LEARNING) {
+            late_reads();
+            early_reads();
+        }
+    }
+    HWS_CHECK(late_reads() == 0 && early_reads() == TURNS - 1 - LEARNING);
+}
+
+static void shouldBringAPageThatTheHostOnlyReads(void) {
+    start_turns(1, PAGE, 1);
+    for (int i = 0; i < TURNS; i++) {
+        launch_and_wait();
+        HWS_CHECK(*variable(0) == i + 1);
+    }
+    unsigned late = late_reads();
+    HWS_CHECK(late >= HWS_TURNS_TO_JOIN && late < TURNS / 20 && early_reads() > TURNS * 9 / 10);
+}
+
+/* In streams other than the one that the program waits for, with copies between: after the wait, but without a fault. */
+static void shouldBringAPageWhoseWorkIsInSeveralStreams(void) {
+    CUstream streams[2];
+    start_turns(1, PAGE, 1);
+    for (int i = 0; i < 2; i++) {
+        HWS_CHECK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    }
+    for (int i = 0; i < TURNS; i++) {
+        *variable(0) = 5 * i;
+        launch(streams[i % 2]);
+        launch(streams[1 - i % 2]);
+        HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+        HWS_CHECK(*variable(0) == 5 * i + 2);
+    }
+}
+
+static void shouldForgetAPageThatTheHostNoLongerUses(void) {
+    start_turns(1, PAGE, 1);
+    for (int i = 0; i < LEARNING; i++) {
+        *variable(0) = 0;
+        launch_and_wait();
+        HWS_CHECK(*variable(0) == 1);
+    }
+    for (int i = 0; i < LEARNING; i++) {
+        launch_and_wait();
+    }
+    HWS_CHECK(early_reads() != 0);
+    late_reads();
+    for (int i = 0; i < TURNS; i++) {
+        launch_and_wait();
+    }
+    HWS_CHECK(early_reads() == 0 && late_reads() == 0);
+    HWS_CHECK(*variable(0) == 1 + LEARNING + TURNS);
+}
+
+/* 100 pages are more than travel with a wait. */
+static void shouldBringFewOfManyPages(void) {
+    start_turns(100, 2 * PAGE, 0);
+    for (int i = 0; i < LEARNING; i++) {
+        for (unsigned page = 0; page < 100; page++) {
+            *variable(2 * PAGE * page) += 1;
+        }
+        early_reads();
+        launch_and_wait();
+    }
+    unsigned early = early_reads();
+    HWS_CHECK(early != 0 && early <= HWS_TURN_PAGES);
+    for (unsigned page = 0; page < 100; page++) {
+        HWS_CHECK(*variable(2 * PAGE * page) == LEARNING);
+    }
+}
+
+static void shouldMergeWhatBothSidesWriteToAPage(void) {
+    start_turns(6, 512, 3); /* the kernel has the first three, the host the others */
+    for (int i = 1; i <= TURNS; i++) {
+        *variable(3 * 512) = i;
+        *variable(5 * 512) = -i;
+        launch_and_wait();
+        HWS_CHECK(*variable(0) == i && *variable(2 * 512) == i);
+        HWS_CHECK(*variable(3 * 512) == i && *variable(4 * 512) == 0 && *variable(5 * 512) == -i);
+    }
+    HWS_CHECK(on_device(5 * 512) == -TURNS && on_device(0) == TURNS);
+}
+
+static _Atomic bool is_over;
+
+static void *count_up(void *offset) {
+    volatile int *counter = variable((uint64_t) (uintptr_t) offset);
+    int before = *counter;
+    while (!atomic_load(&is_over)) {
+        HWS_CHECK(*counter == before); /* only this thread writes it */
+        *counter = ++before;
+    }
+    return (void *) (intptr_t) before;
+}
+
+static void *watch_counter(void *unused) {
+    int before = 0;
+    (void) unused;
+    while (!atomic_load(&is_over)) {
+        int now = *variable(0);
+        HWS_CHECK(now >= before);
+        before = now;
+    }
+    return NULL;
+}
+
+/* Threads use the page at any time: what each writes stays, and what they read does not go back. */
+static void shouldLoseNothingThatThreadsWriteMeanwhile(void) {
+    pthread_t writers[2], reader;
+    void *last[2];
+    start_turns(8, 512, 1);
+    for (uint64_t i = 0; i < 2; i++) {
+        HWS_CHECK(pthread_create(&writers[i], NULL, count_up, (void *) (uintptr_t) ((i + 3) * 512)) == 0);
+    }
+    HWS_CHECK(pthread_create(&reader, NULL, watch_counter, NULL) == 0);
+    for (int i = 1; i <= TURNS; i++) {
+        *variable(2 * 512) = i;
+        launch_and_wait();
+        HWS_CHECK(*variable(0) == i && *variable(2 * 512) == i);
+    }
+    atomic_store(&is_over, true);
+    HWS_CHECK(pthread_join(reader, NULL) == 0);
+    for (int i = 0; i < 2; i++) {
+        HWS_CHECK(pthread_join(writers[i], &last[i]) == 0);
+    }
+    launch_and_wait();
+    for (uint64_t i = 0; i < 2; i++) {
+        HWS_CHECK(on_device((i + 3) * 512) == (int) (intptr_t) last[i]);
+    }
+}
+
+static CUstream own_stream;
+
+static void *wait_for_own_stream(void *unused) {
+    CUcontext context;
+    (void) unused;
+    HWS_CHECK(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS && cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamSynchronize(own_stream) == CUDA_SUCCESS);
+    return NULL;
+}
+
+/* The page came with the wait, but before the wait has ended, other work has changed it, and has ended. */
+static void shouldNotShowAPageThatLaterWorkHasChanged(void) {
+    CUstream other;
+    pthread_t waiter;
+    start_turns(1, PAGE, 1);
+    HWS_CHECK(cuStreamCreate(&own_stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    for (int i = 0; i < LEARNING; i++) {
+        *variable(0) = 10;
+        launch(own_stream);
+        HWS_CHECK(cuStreamSynchronize(own_stream) == CUDA_SUCCESS && *variable(0) == 11);
+    }
+    early_reads();
+    *variable(0) = 20;
+    launch(own_stream);
+    atomic_store(&broker_hold, HOLD_NEXT);
+    HWS_CHECK(pthread_create(&waiter, NULL, wait_for_own_stream, NULL) == 0);
+    while (atomic_load(&broker_hold) != HOLD_ONE) {
+        sched_yield();
+    }
+    HWS_CHECK(early_reads() == 1);
+    launch(other);
+    HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+    atomic_store(&broker_hold, HOLD_NONE);
+    HWS_CHECK(cuStreamQuery(other) == CUDA_SUCCESS);
+    HWS_CHECK(pthread_join(waiter, NULL) == 0);
+    HWS_CHECK(*variable(0) == 22);
+}
+
+static void shouldKeepPagesOfAModuleApartFromThoseOfTheNext(void) {
+    start_turns(1, PAGE, 1);
+    CUmodule module = load_at(BASE + PAGE);
+    for (int i = 0; i < LEARNING; i++) {
+        *variable(0) = i;
+        *variable(PAGE) = -i;
+        launch_and_wait();
+        HWS_CHECK(*variable(0) == i + 1 && *variable(PAGE) == -i);
+    }
+    HWS_CHECK(cuModuleUnload(module) == CUDA_SUCCESS && !is_readable(variable(PAGE)));
+    memset(broker_managed.bytes + PAGE, 0x11, PAGE);
+    load_at(BASE + PAGE);
+    launch_and_wait();
+    HWS_CHECK(*variable(PAGE) == 0x11111111 && *variable(0) == LEARNING + 1);
+}
+
 int main(void) {
     RUN(shouldShowTheHostEachVariableOfAPage, 0);
     RUN(shouldKeepVariablesOfAModuleWhenAnotherOfTheSamePageGoes, 0);
@@ -170,5 +406,14 @@ int main(void) {
     RUN(shouldGiveUpAfterSomeLoads, 1);
     RUN(shouldRefuseVariablesThatAHostileWorkerPlaces, 1);
     RUN(shouldTakeVariablesAwayWithTheirContext, 0);
+    RUN(shouldBringAPageThatBothSidesWriteInTurn, 0);
+    RUN(shouldBringAPageThatTheHostOnlyReads, 0);
+    RUN(shouldBringAPageWhoseWorkIsInSeveralStreams, 0);
+    RUN(shouldForgetAPageThatTheHostNoLongerUses, 0);
+    RUN(shouldBringFewOfManyPages, 0);
+    RUN(shouldMergeWhatBothSidesWriteToAPage, 0);
+    RUN(shouldLoseNothingThatThreadsWriteMeanwhile, 0);
+    RUN(shouldNotShowAPageThatLaterWorkHasChanged, 0);
+    RUN(shouldKeepPagesOfAModuleApartFromThoseOfTheNext, 0);
     return 0;
 }
