@@ -166,7 +166,11 @@ CUresult hws_context_wait_for_all(void) {
 /* Waits for the current context. */
 static CUresult synchronize(void) {
     const hws_mirror_wait_t wait = hws_mirror_begin_wait(NULL);
-    HWS_TRY(hws_call_cuCtxSynchronize());
+    CUresult result = hws_call_cuCtxSynchronize();
+    if (result != CUDA_SUCCESS) {
+        hws_mirror_fail_wait(&wait);
+        return result;
+    }
     hws_quiet_note();
     hws_progress_note_context();
     hws_mirror_end_wait(&wait, !hws_context_has_several());

@@ -80,7 +80,10 @@ CUresult hws_copy_wait_by(CUresult (*call)(CUstream), CUstream stream) {
         is_query ? (hws_mirror_wait_t) {.mark = hws_mirror_mark()} : hws_mirror_begin_wait(&stream);
     CUresult result = call(stream);
     hws_progress_end_wait(stream, began, result == CUDA_SUCCESS);
-    HWS_TRY(result);
+    if (result != CUDA_SUCCESS) {
+        hws_mirror_fail_wait(&wait);
+        return result;
+    }
     /* Only now: a stream that began meanwhile may have work before the mark. */
     hws_mirror_end_wait(&wait, hws_stream_is_ordered(stream) && !hws_context_has_several());
     return CUDA_SUCCESS;

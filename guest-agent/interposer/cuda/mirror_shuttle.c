@@ -25,13 +25,17 @@ static hws_staging_t bytes; /* HWS_TURN_PAGES */
 static uint8_t *twins;      /* HWS_TURN_PAGES: the device's bytes of the pages that the host has */
 static hws_load_t held;     /* that the host has; their state is HWS_PAGE_HELD */
 
-/* Copies to `bytes` that have not been waited for. After a wait that failed they stay so, as the device may still write. */
+/*
+ * Copies to `bytes` that have not been waited for. After a wait that failed, the device may still write there, until a
+ * later wait has covered them.
+ */
 static struct {
-    bool is_begun;
+    bool is_begun, has_failed;
     hws_load_t load;
     uint64_t changes; /* of the mirrors, before the copies */
     uint64_t mark;    /* all work that came before the copies */
     uint32_t context;
+    CUstream stream;
 } flight;
 
 bool hws_shuttle_allocate(void) {
@@ -131,6 +135,7 @@ static CUresult issue_run(uint64_t address, size_t pages, size_t at, CUstream st
 static void begin_flight(hws_load_t load, uint32_t context, CUstream stream) {
     flight.is_begun = true;
     flight.load = load;
+    flight.stream = stream;
     flight.changes = hws_mirrors.changes;
     flight.context = hws_tls.context = context;
     for (size_t at = 0, pages; at < flight.load.count; at += pages) {
@@ -141,8 +146,13 @@ static void begin_flight(hws_load_t load, uint32_t context, CUstream stream) {
     }
 }
 
-bool hws_shuttle_depart(CUstream stream, uint64_t mark) {
+bool hws_shuttle_depart(CUstream stream, uint64_t mark, bool covers_context) {
     uint32_t context = (uint32_t) (uintptr_t) hws_context_owner();
+    if (flight.has_failed && flight.context == context && (covers_context || flight.stream == stream)) {
+        flight.load.count = 0;
+        flight.has_failed = false; /* this wait covers the old copies */
+        return true;
+    }
     if (flight.is_begun || held.count != 0 || !hws_lanes_can_order(context)) {
         return false;
     }
@@ -207,6 +217,10 @@ void hws_shuttle_arrive(void) {
     flight.is_begun = false;
 }
 
+void hws_shuttle_fail(void) {
+    flight.has_failed = true;
+}
+
 void hws_shuttle_fetch(void) {
     uint32_t context = (uint32_t) (uintptr_t) hws_context_owner();
     hws_page_lane_t *lane;
@@ -219,6 +233,7 @@ void hws_shuttle_fetch(void) {
     }
     begin_flight(load, context, hws_lane_stream(lane));
     if (hws_call_cuStreamSynchronize(hws_lane_stream(lane)) != CUDA_SUCCESS) {
+        hws_shuttle_fail();
         return;
     }
     hws_shuttle_await_bytes();

@@ -6,8 +6,8 @@
  * HWS_TURNS_TO_JOIN turns, with gaps of at most HWS_TURNS_GAP. From then on it is brought with the waits, without a
  * fault. The members' changes show that the program still uses them. Reads show nothing. So after some waits without a
  * change, a member is not brought. If the program does not ask for it within HWS_TURNS_GAP turns, it leaves. Else it is
- * brought for twice as many waits. A program that no longer uses a page thus pays for at most as many waits as it
- * gained, and for at most HWS_TURNS_LONGEST.
+ * brought for twice as many waits. So a program that no longer uses a page pays for HWS_TURNS_FIRST waits after a short
+ * use, and for HWS_TURNS_LONGEST after a long one.
  */
 #ifndef HWS_MIRROR_TURNS_H
 #define HWS_MIRROR_TURNS_H

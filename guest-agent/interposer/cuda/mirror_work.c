@@ -158,7 +158,7 @@ hws_mirror_wait_t hws_mirror_begin_wait(const CUstream *stream) {
         uint32_t context = hws_mirror_enter();
         bool was_passing = hws_tls.passing;
         hws_tls.passing = true;
-        wait.brings_pages = hws_shuttle_depart(found, wait.mark);
+        wait.brings_pages = hws_shuttle_depart(found, wait.mark, stream == NULL);
         hws_tls.passing = was_passing;
         hws_mirror_leave(context);
     }
@@ -178,6 +178,14 @@ static void drop_stale(void) {
             }
             page += pages + 1;
         }
+    }
+}
+
+void hws_mirror_fail_wait(const hws_mirror_wait_t *wait) {
+    if (wait->brings_pages) {
+        uint32_t context = hws_mirror_enter();
+        hws_shuttle_fail();
+        hws_mirror_leave(context);
     }
 }
 

@@ -383,6 +383,28 @@ static void shouldNotShowAPageThatLaterWorkHasChanged(void) {
     HWS_CHECK(*variable(0) == 22);
 }
 
+/* The copies of the failed wait have not been waited for: the next wait covers them, and brings nothing. */
+static void shouldBringPagesAgainAfterAWaitThatFailed(void) {
+    start_turns(1, PAGE, 1);
+    for (int i = 0; i < TURNS; i++) {
+        *variable(0) = 3 * i;
+        launch(NULL);
+        bool fails = i == LEARNING;
+        if (fails) {
+            while (cuStreamQuery(NULL) != CUDA_SUCCESS) { /* the broker has done what came before */
+            }
+            atomic_store(&broker_status_of_next_sync, CUDA_ERROR_INVALID_VALUE);
+        }
+        HWS_CHECK(cuCtxSynchronize() == (fails ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS));
+        HWS_CHECK(*variable(0) == 3 * i + 1);
+        if (i == LEARNING + 2) {
+            late_reads();
+            early_reads();
+        }
+    }
+    HWS_CHECK(late_reads() == 0 && early_reads() == TURNS - 3 - LEARNING);
+}
+
 static void shouldKeepPagesOfAModuleApartFromThoseOfTheNext(void) {
     start_turns(1, PAGE, 1);
     CUmodule module = load_at(BASE + PAGE);
@@ -414,6 +436,7 @@ int main(void) {
     RUN(shouldMergeWhatBothSidesWriteToAPage, 0);
     RUN(shouldLoseNothingThatThreadsWriteMeanwhile, 0);
     RUN(shouldNotShowAPageThatLaterWorkHasChanged, 0);
+    RUN(shouldBringPagesAgainAfterAWaitThatFailed, 0);
     RUN(shouldKeepPagesOfAModuleApartFromThoseOfTheNext, 0);
     return 0;
 }
