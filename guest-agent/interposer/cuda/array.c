@@ -132,7 +132,8 @@ HWS_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESC
 }
 
 HWS_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
-    HWS_ENTER_OBJECT(HWS_KIND_ARRAY, hArray);
+    HWS_CHECK_HANDLE(HWS_KIND_ARRAY, hArray); /* driver 580: also before cuInit */
+    HWS_ENTER();
     HWS_ENTER_CONTEXT();
     HWS_TAKE_ARRAY(kept, hArray);
     HWS_REQUIRE(pArrayDescriptor != NULL);
@@ -143,7 +144,8 @@ HWS_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescrip
 }
 
 HWS_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
-    HWS_ENTER_OBJECT(HWS_KIND_ARRAY, hArray);
+    HWS_CHECK_HANDLE(HWS_KIND_ARRAY, hArray); /* driver 580: also before cuInit */
+    HWS_ENTER();
     HWS_ENTER_CONTEXT();
     HWS_TAKE_ARRAY(kept, hArray);
     HWS_REQUIRE(pArrayDescriptor != NULL);

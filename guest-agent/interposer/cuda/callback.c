@@ -122,7 +122,7 @@ HWS_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callb
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(callback != NULL && flags == 0);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REFUSE_CAPTURE(hStream); /* it would have to receive errors, and a host node does not */
+    HWS_REFUSE_CAPTURES(hStream); /* it would have to receive errors, and a host node does not */
     const hws_hostcall_t call = {.callback = callback, .stream = hStream, .user_data = userData};
     return issue(&call);
 }

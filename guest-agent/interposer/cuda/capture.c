@@ -137,9 +137,13 @@ CUresult hws_capture_ask_query(CUstream stream) {
     return result == HWS_CAPTURED ? CUDA_SUCCESS : result;
 }
 
+CUresult hws_capture_ask_locked(CUstream stream) {
+    return ask(stream, true);
+}
+
 CUresult hws_capture_ask(CUstream stream) {
     hws_graph_lock();
-    CUresult result = ask(stream, true);
+    CUresult result = hws_capture_ask_locked(stream);
     hws_graph_unlock();
     return result;
 }
@@ -181,11 +185,11 @@ CUresult hws_capture_unsafe(void) {
     return result;
 }
 
-CUresult hws_capture_ask_context(void) {
+CUresult hws_capture_ask_context(uint32_t context) {
     CUresult result = CUDA_SUCCESS;
     hws_graph_lock();
     for (hws_capture_stream_t *entry = hws_capture_streams; entry != NULL; entry = entry->next) {
-        if (entry->context == hws_tls.context) {
+        if (entry->context == context) {
             entry->capture->invalid = true;
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
@@ -254,8 +258,9 @@ HWS_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMod
     return begin(hStream, NULL, NULL, NULL, 0, mode);
 }
 
+/* The first version knew no modes and forbade no calls: driver 580 lets the thread make unsafe calls. */
 HWS_EXPORT CUresult cuStreamBeginCapture(CUstream hStream) {
-    return begin(hStream, NULL, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    return begin(hStream, NULL, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
 HWS_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,

@@ -36,8 +36,11 @@ CUresult hws_capture_refuse(CUstream stream);
 /* Returns 0, or CUDA's error for a call that is unsafe during the running captures. The error ends those captures. */
 CUresult hws_capture_unsafe(void);
 
-/* The same for a call that waits for, or queries, all work of the current context. */
-CUresult hws_capture_ask_context(void);
+/*
+ * The same for a call that waits for, or queries, all work of a context. `context` is the number that records have
+ * (hws_tls.context). No mode of the captures lets such a call pass.
+ */
+CUresult hws_capture_ask_context(uint32_t context);
 
 /* CUDA's error for waiting for, or querying, an event that a capture has recorded. With `ends`, ends the capture. */
 CUresult hws_capture_ask_event(CUevent event, bool ends);
@@ -81,6 +84,14 @@ CUresult hws_capture_ask_event(CUevent event, bool ends);
     do {                                                                                                               \
         if (HWS_CAPTURING()) {                                                                                         \
             HWS_TRY(hws_capture_ask_query(stream));                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+/* Leaves the calling function when a stream of the context, a CUcontext, captures. */
+#define HWS_REFUSE_CONTEXT(handle)                                                                                     \
+    do {                                                                                                               \
+        if (HWS_CAPTURING()) {                                                                                         \
+            HWS_TRY(hws_capture_ask_context((uint32_t) (uintptr_t) (handle)));                                         \
         }                                                                                                              \
     } while (0)
 

@@ -151,6 +151,8 @@ CUresult hws_capture_wait(CUstream stream, CUevent event, bool external, bool re
         result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     } else if (entry != NULL) {
         result = HWS_CAPTURED; /* CUDA: there is nothing to wait for */
+    } else {
+        result = hws_capture_ask_locked(stream); /* the legacy stream would wait for the capture as well */
     }
     hws_graph_unlock();
     return result;

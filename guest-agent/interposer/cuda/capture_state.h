@@ -51,6 +51,9 @@ hws_capture_stream_t *hws_capture_enter(CUstream stream, hws_capture_t *capture)
 /* The capture with that id; NULL when it has ended. */
 hws_capture_t *hws_capture_of(unsigned long long id);
 
+/* hws_capture_ask() for a caller that holds the lock. */
+CUresult hws_capture_ask_locked(CUstream stream);
+
 bool hws_frontier_set(hws_frontier_t *frontier, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count);
 /* Adds the nodes that it does not contain. */
 bool hws_frontier_join(hws_frontier_t *frontier, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count);

@@ -380,7 +380,7 @@ HWS_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUe
 HWS_EXPORT CUresult cuCtxSynchronize(void) {
     HWS_ENTER_CONTEXT();
     if (HWS_CAPTURING()) {
-        HWS_TRY(hws_capture_ask_context());
+        HWS_TRY(hws_capture_ask_context(hws_tls.context));
     }
     if (hws_quiet_take()) {
         return CUDA_SUCCESS;

@@ -2,9 +2,7 @@
  * Copies in batches: each copy travels by itself, in order. CUDA promises less: copies of a batch may overtake one
  * another. Pageable memory is read before the call returns, which every order of access allows.
  */
-#include "hws_driver.h"
-
-#include <string.h>
+#include "array.h"
 
 /* CUDA's index of the failed copy when no single copy failed. */
 #define NO_INDEX SIZE_MAX
@@ -62,29 +60,77 @@ HWS_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, siz
     return result;
 }
 
-/* One side of a box. Rows and layers without a length have the box's own. */
-static CUresult put_side(const CUmemcpy3DOperand *operand, const CUextent3D *extent, bool source,
-                         CUDA_MEMCPY3D *copy_p) {
+/* Bytes of an element of a side: of its array, else one. */
+static CUresult element_of(const CUmemcpy3DOperand *operand, size_t *element_p) {
+    *element_p = 1;
     if (operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER) {
-        size_t pitch = operand->op.ptr.rowLength != 0 ? operand->op.ptr.rowLength : extent->width;
-        size_t height = operand->op.ptr.layerHeight != 0 ? operand->op.ptr.layerHeight : extent->height;
-        HWS_REQUIRE(pitch >= extent->width && height >= extent->height);
-        if (source) {
-            copy_p->srcMemoryType = CU_MEMORYTYPE_UNIFIED;
-            copy_p->srcDevice = operand->op.ptr.ptr;
-            copy_p->srcPitch = pitch;
-            copy_p->srcHeight = height;
-        } else {
-            copy_p->dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-            copy_p->dstDevice = operand->op.ptr.ptr;
-            copy_p->dstPitch = pitch;
-            copy_p->dstHeight = height;
-        }
         return CUDA_SUCCESS;
     }
-    static _Atomic bool logged;
     HWS_REQUIRE(operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY);
-    return hws_unsupported_use(&logged, "a CUDA array in a batch of copies");
+    HWS_TAKE_ARRAY(kept, operand->op.array.array);
+    *element_p = hws_array_channel_bytes(kept->descriptor.Format) * kept->descriptor.NumChannels;
+    return CUDA_SUCCESS;
+}
+
+/* One side of a copy, in bytes. */
+typedef struct hws_side {
+    CUmemorytype type;
+    CUdeviceptr address;
+    size_t pitch, height; /* of memory */
+    CUarray array;
+    size_t x, y, z; /* in the array */
+} hws_side_t;
+
+/* Describes one side of a box. Rows and layers without a length have the box's own. */
+static CUresult side_of(const CUmemcpy3DOperand *operand, const CUextent3D *extent, size_t element,
+                        hws_side_t *side_p) {
+    if (operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+        const CUoffset3D *at = &operand->op.array.offset;
+        *side_p = (hws_side_t) {
+            .type = CU_MEMORYTYPE_ARRAY, .array = operand->op.array.array, .y = at->y, .z = at->z};
+        HWS_REQUIRE(!__builtin_mul_overflow(at->x, element, &side_p->x));
+        return CUDA_SUCCESS;
+    }
+    size_t row = operand->op.ptr.rowLength != 0 ? operand->op.ptr.rowLength : extent->width;
+    size_t height = operand->op.ptr.layerHeight != 0 ? operand->op.ptr.layerHeight : extent->height;
+    HWS_REQUIRE(row >= extent->width && height >= extent->height);
+    *side_p = (hws_side_t) {.type = CU_MEMORYTYPE_UNIFIED, .address = operand->op.ptr.ptr, .height = height};
+    HWS_REQUIRE(!__builtin_mul_overflow(row, element, &side_p->pitch));
+    return CUDA_SUCCESS;
+}
+
+/* Describes a box as a single copy. Its lengths count elements of the arrays that take part, else bytes. */
+static CUresult copy_of(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *copy_p) {
+    size_t of_source, of_target, width;
+    HWS_TRY(element_of(&op->src, &of_source));
+    HWS_TRY(element_of(&op->dst, &of_target));
+    const bool arrays = op->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY && op->dst.type == CU_MEMCPY_OPERAND_TYPE_ARRAY;
+    HWS_REQUIRE(!arrays || of_source == of_target);
+    const size_t element = of_source > of_target ? of_source : of_target;
+    HWS_REQUIRE(!__builtin_mul_overflow(op->extent.width, element, &width));
+    hws_side_t src, dst;
+    HWS_TRY(side_of(&op->src, &op->extent, element, &src));
+    HWS_TRY(side_of(&op->dst, &op->extent, element, &dst));
+    *copy_p = (CUDA_MEMCPY3D) {.srcMemoryType = src.type,
+                               .srcDevice = src.address,
+                               .srcPitch = src.pitch,
+                               .srcHeight = src.height,
+                               .srcArray = src.array,
+                               .srcXInBytes = src.x,
+                               .srcY = src.y,
+                               .srcZ = src.z,
+                               .dstMemoryType = dst.type,
+                               .dstDevice = dst.address,
+                               .dstPitch = dst.pitch,
+                               .dstHeight = dst.height,
+                               .dstArray = dst.array,
+                               .dstXInBytes = dst.x,
+                               .dstY = dst.y,
+                               .dstZ = dst.z,
+                               .WidthInBytes = width,
+                               .Height = op->extent.height,
+                               .Depth = op->extent.depth};
+    return CUDA_SUCCESS;
 }
 
 static CUresult run_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, size_t *failed_p,
@@ -94,12 +140,7 @@ static CUresult run_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, unsig
     HWS_REQUIRE(count != 0 && ops != NULL && flags == 0);
     for (size_t i = 0; i < count; i++) {
         CUDA_MEMCPY3D copy;
-        memset(&copy, 0, sizeof copy);
-        copy.WidthInBytes = ops[i].extent.width;
-        copy.Height = ops[i].extent.height;
-        copy.Depth = ops[i].extent.depth;
-        CUresult result = put_side(&ops[i].src, &ops[i].extent, true, &copy);
-        result = result != CUDA_SUCCESS ? result : put_side(&ops[i].dst, &ops[i].extent, false, &copy);
+        CUresult result = copy_of(&ops[i], &copy);
         result = result != CUDA_SUCCESS ? result : cuMemcpy3DAsync_v2(&copy, stream);
         if (result != CUDA_SUCCESS) {
             *failed_p = i;

@@ -127,7 +127,7 @@ HWS_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     HWS_ENTER_OBJECT(HWS_KIND_CONTEXT, hCtx);
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
-    HWS_UNSAFE();
+    HWS_REFUSE_CONTEXT(hCtx);
     return hws_call_cuCtxRecordEvent(hCtx, hEvent);
 }
 
@@ -135,7 +135,7 @@ HWS_EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     HWS_ENTER_OBJECT(HWS_KIND_CONTEXT, hCtx);
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
-    HWS_UNSAFE();
+    HWS_REFUSE_CONTEXT(hCtx);
     return hws_call_cuCtxWaitEvent(hCtx, hEvent);
 }
 
@@ -175,8 +175,11 @@ HWS_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
 }
 
 HWS_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+    HWS_ENTER_LOCAL();
+    if (pMilliseconds == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE; /* driver 580, also after the error of a kernel */
+    }
     HWS_TRY(ask(hStart, false));
     HWS_TRY(ask(hEnd, false));
-    HWS_REQUIRE(pMilliseconds != NULL);
     return hws_call_cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
 }

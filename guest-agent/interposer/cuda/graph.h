@@ -140,6 +140,11 @@ static inline CUgraphNode hws_node_handle(const hws_node_t *node) {
     return (CUgraphNode) (uintptr_t) (node == NULL ? 0 : node->handle);
 }
 
+/* Whether nodes of this type do work of a context. Driver 580 sets none of them after the error of a kernel. */
+static inline bool hws_node_has_context(CUgraphNodeType type) {
+    return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
+}
+
 static inline CUgraph hws_graph_handle(const hws_graph_t *graph) {
     return (CUgraph) (uintptr_t) (graph == NULL ? 0 : graph->handle);
 }

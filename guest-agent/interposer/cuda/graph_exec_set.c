@@ -112,10 +112,16 @@ static bool has_node(CUgraphExec handle, CUgraphNode node_handle, CUgraphNodeTyp
     return found;
 }
 
-/* First lines of a function that sets a node: CUDA checks the node before the parameters. */
+/*
+ * First lines of a function that sets a node: CUDA checks the node before the parameters, and before the error of a
+ * kernel. The functions for copies and fills check that error first.
+ */
 #define ENTER_SET(type)                                                                                                \
     HWS_ENTER_LOCAL();                                                                                                 \
     HWS_REQUIRE(has_node(hGraphExec, hNode, (type)));                                                                  \
+    if (hws_node_has_context(type)) {                                                                                  \
+        HWS_ENTER();                                                                                                   \
+    }                                                                                                                  \
     hws_params_t params
 
 /*

@@ -22,10 +22,16 @@ static hws_node_t *node_of(CUgraphNode handle, CUgraphNodeType type) {
         return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;                                                 \
     } while (0)
 
-/* First lines of a function that sets a node: CUDA checks the node before the parameters. */
+/*
+ * First lines of a function that sets a node: CUDA checks the node before the parameters. Kernels, copies and fills
+ * belong to a context, so they cannot be set after the error of a kernel.
+ */
 #define ENTER_SET(handle, type)                                                                                        \
     HWS_ENTER_LOCAL();                                                                                                 \
     HWS_REQUIRE(is_node((handle), (type)));                                                                            \
+    if (hws_node_has_context(type)) {                                                                                  \
+        HWS_ENTER();                                                                                                   \
+    }                                                                                                                  \
     hws_params_t params
 
 static bool is_node(CUgraphNode handle, CUgraphNodeType type) {
@@ -170,6 +176,8 @@ static CUresult copy_attributes(CUgraphNode to_handle, CUgraphNode from_handle) 
 
 HWS_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) {
     HWS_ENTER_LOCAL();
+    /* Driver 580 has no error of its own for a context that can do no more work. */
+    HWS_REQUIRE(atomic_load_explicit(&hws_gate, memory_order_relaxed) == CUDA_SUCCESS);
     hws_graph_lock();
     CUresult result = copy_attributes(dst, src);
     hws_graph_unlock();
@@ -198,6 +206,7 @@ HWS_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEM
     CUcontext context;
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(context_of(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, &context));
+    HWS_ENTER();
     return set(hNode, hws_params_copy(nodeParams, context, &params), &params);
 }
 
@@ -212,6 +221,7 @@ HWS_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEM
     CUcontext context;
     HWS_ENTER_LOCAL();
     HWS_REQUIRE(context_of(hNode, CU_GRAPH_NODE_TYPE_MEMSET, &context));
+    HWS_ENTER();
     return set(hNode, hws_params_memset(nodeParams, context, &params), &params);
 }
 

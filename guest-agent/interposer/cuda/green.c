@@ -302,8 +302,10 @@ HWS_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *gre
         HWS_TRY(cuCtxPushCurrent_v2(pushed->context));                                                                 \
     } while (0)
 
+/* Checks a call that takes all work of the current context. */
 static CUresult check_event(CUevent event) {
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
+    HWS_REFUSE_CONTEXT(hws_context_current());
     return CUDA_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 #include "launch.h"
 
 #include "capture.h"
+#include "context.h"
 #include "device.h"
 #include "mirror.h"
 #include "occupancy.h"
@@ -92,9 +93,15 @@ static CUresult check_cooperative(CUfunction f, const hws_function_t *function, 
         : CUDA_SUCCESS;
 }
 
+/* Whether the current context, or the primary context of a green one, has the function. */
+static bool is_of_context(const hws_function_t *function) {
+    return function->context == 0 || function->context == hws_tls.context
+        || function->context == (uint32_t) (uintptr_t) hws_context_owner();
+}
+
 static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_params, void **extra) {
     const hws_function_t *function = hws_function_get(f);
-    if (__builtin_expect(function == NULL, 0)) {
+    if (__builtin_expect(function == NULL || !is_of_context(function), 0)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, shape->stream);

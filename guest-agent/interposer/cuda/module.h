@@ -15,6 +15,7 @@
 typedef struct hws_function {
     CUmodule module;
     CUdevice device;
+    uint32_t context;          /* number of the context that it belongs to; 0 for a library's kernel */
     struct hws_function *next; /* of the module */
     uint64_t handle;
     uint64_t name_hash;

@@ -168,7 +168,7 @@ CUresult hws_module_load(const void *image, uint64_t bytes, const hws_jit_option
     return CUDA_SUCCESS;
 }
 
-/* Keeps the image of a library until there is a current context. */
+/* Keeps the image of a library until there is a current context that works. */
 static CUresult keep_library(const void *image, uint64_t bytes, CUmodule *module_p) {
     hws_module_t *kept = calloc(1, sizeof *kept);
     void *copy = malloc(bytes);
@@ -191,8 +191,10 @@ CUresult hws_module_load_pointer(const void *image, const hws_jit_options_t *jit
     if (plain == NULL) {
         return bytes == 1 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
     }
-    CUresult result = library && hws_tls.context == 0 ? keep_library(plain, bytes, module_p)
-                                                      : hws_module_load(plain, bytes, jit, library, module_p);
+    /* CUDA reads a library's image at its first use, so the error of a kernel does not stop a load. */
+    const bool waits = hws_tls.context == 0 || atomic_load_explicit(&hws_gate, memory_order_relaxed) != 0;
+    CUresult result = library && waits ? keep_library(plain, bytes, module_p)
+                                       : hws_module_load(plain, bytes, jit, library, module_p);
     free(copy);
     return result;
 }
@@ -205,6 +207,7 @@ CUresult hws_module_make_ready(CUmodule module) {
     if (kept->context != 0 && (!kept->has_managed || kept->managed_context != 0 || !kept->library)) {
         return CUDA_SUCCESS;
     }
+    HWS_ENTER();
     CUmodule loaded = NULL;
     CUdevice device = 0;
     pthread_mutex_lock(&hws_module_lock);

@@ -36,8 +36,12 @@ static CUresult keep_function(CUmodule module, hws_module_t *kept, const char *n
     if (function == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *function = (hws_function_t) {
-        .module = module, .device = kept->device, .handle = handle, .name_hash = hash_name(name), .param_count = count};
+    *function = (hws_function_t) {.module = module,
+                                  .device = kept->device,
+                                  .context = kept->library ? 0 : (uint32_t) kept->context,
+                                  .handle = handle,
+                                  .name_hash = hash_name(name),
+                                  .param_count = count};
     memcpy(function->attributes, attributes, sizeof function->attributes);
     memcpy(function->params, params, count * sizeof *params);
     char *text = memcpy(function->params + count, name, name_bytes);

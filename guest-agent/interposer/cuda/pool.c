@@ -370,6 +370,11 @@ HWS_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc 
     if (count == 0) {
         return CUDA_SUCCESS;
     }
+    for (size_t i = 0; i < count; i++) { /* driver 580 looks at the kinds of all places first */
+        if (map[i].location.type == CU_MEM_LOCATION_TYPE_INVALID) {
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
+    }
     CUmemAccessDesc places[HWS_MAX_DEVICES];
     for (size_t i = 0; i < count; i++) {
         places[i].flags = map[i].flags;

@@ -62,7 +62,7 @@ static CUdriverProcAddressQueryResult find(const char *name, int version, bool p
 
 HWS_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                                         CUdriverProcAddressQueryResult *symbolStatus) {
-    HWS_REQUIRE(symbol != NULL && *symbol != '\0' && pfn != NULL && flags <= FLAG_PER_THREAD);
+    HWS_REQUIRE(symbol != NULL && pfn != NULL && flags <= FLAG_PER_THREAD);
     void *function = NULL;
     CUdriverProcAddressQueryResult status = find(symbol, cudaVersion, flags == FLAG_PER_THREAD, &function);
     *pfn = function;
@@ -73,7 +73,7 @@ HWS_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cuda
 }
 
 HWS_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
-    HWS_REQUIRE(symbol != NULL && *symbol != '\0' && pfn != NULL && flags <= FLAG_PER_THREAD);
+    HWS_REQUIRE(symbol != NULL && pfn != NULL && flags <= FLAG_PER_THREAD);
     void *function = NULL;
     if (find(symbol, cudaVersion, flags == FLAG_PER_THREAD, &function) != CU_GET_PROC_ADDRESS_SUCCESS) {
         return CUDA_ERROR_NOT_FOUND;

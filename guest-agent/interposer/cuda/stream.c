@@ -277,6 +277,8 @@ HWS_EXPORT CUresult cuStreamCopyAttributes(CUstream dst, CUstream src) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, dst);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, src);
+    HWS_REFUSE_QUERY(dst);
+    HWS_REFUSE_QUERY(src);
     hws_stream_t *to = stream_get(dst);
     const hws_stream_t *from = stream_get(src);
     if (to != NULL && from != NULL) {

@@ -256,6 +256,8 @@ static cudaError_t hws_run_between_arrays(cudaArray_t dst, size_t wOffsetDst, si
     if (!hws_kind_between_arrays(kind)) {
         return hws_error_record(cudaErrorInvalidMemcpyDirection);
     }
+    /* NVIDIA's runtime makes a call here that no capture allows, and that fails after the error of a kernel. */
+    HWS_TRY(hws_error_from_driver(cuMemFree_v2(0)));
     HWS_TRY(hws_run_begin(src, wOffsetSrc, hOffsetSrc, count, &from));
     HWS_TRY(hws_run_begin(dst, wOffsetDst, hOffsetDst, count, &to));
     for (size_t at = 0, width; at < count; at += width) {

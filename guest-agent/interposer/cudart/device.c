@@ -91,8 +91,14 @@ HWS_API cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flag
 
 HWS_API cudaError_t cudaDeviceDisablePeerAccess(int peerDevice) {
     CUcontext peer;
+    int own;
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_context_primary(peerDevice, &peer));
+    HWS_TRY(hws_device_current(&own));
+    if (peerDevice == own) { /* NVIDIA's runtime answers by itself: a capture goes on */
+        HWS_TRY(hws_context_ask());
+        return hws_error_record(cudaErrorPeerAccessNotEnabled);
+    }
     return hws_result(cuCtxDisablePeerAccess(peer));
 }
 

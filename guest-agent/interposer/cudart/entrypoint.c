@@ -12,7 +12,7 @@ static cudaError_t hws_entry_point(const char *symbol, void **funcPtr, unsigned 
                                    enum cudaDriverEntryPointQueryResult *driverStatus) {
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     void *found = NULL;
-    HWS_REQUIRE(symbol != NULL && symbol[0] != '\0' && funcPtr != NULL && cudaVersion <= INT32_MAX);
+    HWS_REQUIRE(symbol != NULL && funcPtr != NULL && cudaVersion <= INT32_MAX);
     HWS_REQUIRE(flags == cudaEnableDefault || flags == cudaEnableLegacyStream
                 || flags == cudaEnablePerThreadDefaultStream);
     HWS_TRY(hws_runtime_init(NULL));

@@ -143,7 +143,7 @@ static cudaError_t hws_graph_copy_check(enum cudaMemcpyKind kind) {
     HWS_API cudaError_t cudaGraphMemcpyNodeSetParams##suffix(cudaGraphNode_t node, __VA_ARGS__) {                      \
         CUDA_MEMCPY3D copy;                                                                                            \
         HWS_TRY(check);                                                                                                \
-        HWS_ENTER_CONTEXT();                                                                                           \
+        HWS_ENTER_WORKING();                                                                                           \
         HWS_TRY(fill);                                                                                                 \
         return hws_result(cuGraphMemcpyNodeSetParams(node, &copy));                                                    \
     }                                                                                                                  \

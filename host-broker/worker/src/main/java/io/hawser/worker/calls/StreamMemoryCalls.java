@@ -15,6 +15,7 @@ import java.lang.foreign.ValueLayout;
 /** Stream memory operations (waits for values in memory, and writes of values), and tensor maps. Session thread. */
 final class StreamMemoryCalls implements MemopsManualCalls<Call>, TensorMapManualCalls<Call> {
     private static final int MAP_ALIGNMENT = 64;
+    private static final int REPLACE = 3; // stream_memory_types.yaml, HwsTensorMap: a kind
 
     private final Session session;
 
@@ -49,9 +50,9 @@ final class StreamMemoryCalls implements MemopsManualCalls<Call>, TensorMapManua
             call.fatal("a tensor map must have a kind and a rank of CUDA: kind=" + kind + " rank=" + rank);
             return;
         }
-        // The address may be NULL: the program sets it later.
+        // The address may be NULL: the program sets it later, and CUDA then takes any address.
         long address = params.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsTensorMap.ADDRESS_OFFSET);
-        if (!call.checkDevice(address, address == 0 ? 0 : 1)) {
+        if (kind != REPLACE && !call.checkDevice(address, address == 0 ? 0 : 1)) {
             return;
         }
         try (Arena arena = Arena.ofConfined()) {

@@ -87,7 +87,7 @@ final class SoftwareTextures {
         }
         ArrayMemory array = resource.get(INT, CUDA_RESOURCE_DESC.RES_TYPE_OFFSET)
             == CUresourcetype.CU_RESOURCE_TYPE_ARRAY ? arrayOf(resource) : null;
-        if (array == null || (array.flags() & ArrayMemory.SURFACE_LDST) == 0) {
+        if (array == null) { // an array may lack CUDA_ARRAY3D_SURFACE_LDST, as with driver 580
             return CUDA_ERROR_INVALID_VALUE;
         }
         return add(out, new Surface(level(array), (int) array.rowBytes()));
