@@ -86,8 +86,7 @@ static CUresult side_of(const CUmemcpy3DOperand *operand, const CUextent3D *exte
                         hws_side_t *side_p) {
     if (operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
         const CUoffset3D *at = &operand->op.array.offset;
-        *side_p = (hws_side_t) {
-            .type = CU_MEMORYTYPE_ARRAY, .array = operand->op.array.array, .y = at->y, .z = at->z};
+        *side_p = (hws_side_t) {.type = CU_MEMORYTYPE_ARRAY, .array = operand->op.array.array, .y = at->y, .z = at->z};
         HWS_REQUIRE(!__builtin_mul_overflow(at->x, element, &side_p->x));
         return CUDA_SUCCESS;
     }

@@ -203,6 +203,9 @@ CUresult hws_graph_connect(hws_node_t *from, hws_node_t *to, const CUgraphEdgeDa
 /* *node_p receives a node of the cycle, or one after it. */
 bool hws_graph_has_cycle(const hws_graph_t *graph, CUgraphNode *node_p);
 
+/* Whether the nodes of two graphs pair up by their order: the same types, with edges between the same pairs. */
+bool hws_graph_is_alike(const hws_graph_t *some, const hws_graph_t *other);
+
 /* graph_arguments.c: makes a block of zeros with pointers into it; NULL when memory is short. */
 hws_arguments_t *hws_arguments_make(const hws_function_t *function);
 /* Points each pointer at its parameter again. */

@@ -206,3 +206,38 @@ HWS_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode 
                                               size_t numDependencies) {
     return cuGraphRemoveDependencies_v2(hGraph, from, to, NULL, numDependencies);
 }
+
+static bool has_edge(const hws_node_t *node, uint32_t from_mark) {
+    size_t at = 0;
+    while (at < node->in.count && node->in.items[at].node->mark != from_mark) {
+        at++;
+    }
+    return at < node->in.count;
+}
+
+static bool is_alike(const hws_node_t *some, const hws_node_t *other) {
+    bool alike = some->params.type == other->params.type && some->in.count == other->in.count;
+    for (size_t i = 0; i < some->in.count && alike; i++) {
+        alike = has_edge(other, some->in.items[i].node->mark);
+    }
+    return alike;
+}
+
+/* Marks each node with its place, or with 0. */
+static void mark(const hws_graph_t *graph, bool placed) {
+    for (size_t i = 0; i < graph->count; i++) {
+        graph->nodes[i]->mark = placed ? (uint32_t) i : 0;
+    }
+}
+
+bool hws_graph_is_alike(const hws_graph_t *some, const hws_graph_t *other) {
+    bool alike = some->count == other->count;
+    mark(some, true);
+    mark(other, true);
+    for (size_t i = 0; i < some->count && alike; i++) {
+        alike = is_alike(some->nodes[i], other->nodes[i]);
+    }
+    mark(some, false);
+    mark(other, false);
+    return alike;
+}

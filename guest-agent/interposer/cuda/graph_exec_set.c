@@ -201,19 +201,6 @@ HWS_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUg
     return set(hGraphExec, hNode, hws_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &params), &params);
 }
 
-/*
- * Checks that the nodes of two graphs pair up by their order. A child's nodes have the names of the node's own graph.
- * Lock held.
- */
-static CUresult check_children(const hws_graph_t *from, const hws_graph_t *to) {
-    bool same = from->count == to->count;
-    for (size_t i = 0; i < from->count && same; i++) {
-        same = from->nodes[i]->params.type == to->nodes[i]->params.type
-            && from->nodes[i]->in.count == to->nodes[i]->in.count;
-    }
-    return same ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-}
-
 /* Copies the child's parameters for the nodes at the same places; *count_p receives their number. */
 static CUresult pair(const hws_exec_t *exec, CUgraphNode handle, CUgraph child, CUgraphNode **nodes_p,
                      hws_params_t **params_p, size_t *count_p) {
@@ -221,7 +208,9 @@ static CUresult pair(const hws_exec_t *exec, CUgraphNode handle, CUgraph child, 
     HWS_TAKE_GRAPH(from, child);
     HWS_REQUIRE(node != NULL && node->params.type == CU_GRAPH_NODE_TYPE_GRAPH);
     const hws_graph_t *to = node->params.child;
-    HWS_TRY(check_children(from, to));
+    if (!hws_graph_is_alike(from, to)) { /* a child's nodes have the names of the node's own graph */
+        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    }
     CUgraphNode *nodes = malloc((to->count + 1) * sizeof *nodes);
     hws_params_t *params = malloc((to->count + 1) * sizeof *params);
     CUresult result = nodes == NULL || params == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;

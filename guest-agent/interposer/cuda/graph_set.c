@@ -287,11 +287,52 @@ HWS_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA
     return set(hNode, hws_params_memory_ops(nodeParams, &params), &params);
 }
 
+/* Gives the nodes of an inner graph the parameters of another graph's. Lock held. */
+static CUresult set_inner(hws_graph_t *to, const hws_graph_t *from) {
+    static _Atomic bool logged;
+    if (to == from) {
+        return CUDA_SUCCESS;
+    }
+    if (!hws_graph_is_alike(from, to)) {
+        return hws_unsupported_use(&logged, "a child graph with other nodes or edges in place of a node's own");
+    }
+    for (size_t i = 0; i < to->count; i++) {
+        const hws_params_t *given = &from->nodes[i]->params;
+        if (given->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+            HWS_TRY(set_inner(to->nodes[i]->params.child, given->child));
+        } else if (given->type != CU_GRAPH_NODE_TYPE_EMPTY) {
+            hws_params_t params;
+            HWS_TRY(hws_params_duplicate(given, &params));
+            HWS_TRY(hws_node_set(to->nodes[i], &params));
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+/*
+ * Known deviations: natively the node's graph may be replaced by one of another shape. When a node cannot be changed,
+ * the nodes before it have already changed.
+ */
+static CUresult set_child(CUgraphNode handle, CUgraph child) {
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    hws_graph_lock();
+    const hws_node_t *node = node_of(handle, CU_GRAPH_NODE_TYPE_GRAPH);
+    const hws_graph_t *from = hws_graph_get(child);
+    if (node != NULL && from != NULL) {
+        result = set_inner(node->params.child, from);
+    }
+    hws_graph_unlock();
+    return result;
+}
+
 HWS_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
     HWS_REQUIRE(nodeParams != NULL);
     ENTER_SET(hNode, nodeParams->type);
     if (nodeParams->type == CU_GRAPH_NODE_TYPE_EMPTY) {
         return CUDA_SUCCESS;
+    }
+    if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+        return set_child(hNode, nodeParams->graph.graph);
     }
     return set(hNode, hws_params_of(nodeParams, &params), &params);
 }

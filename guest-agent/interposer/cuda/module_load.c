@@ -193,8 +193,8 @@ CUresult hws_module_load_pointer(const void *image, const hws_jit_options_t *jit
     }
     /* CUDA reads a library's image at its first use, so the error of a kernel does not stop a load. */
     const bool waits = hws_tls.context == 0 || atomic_load_explicit(&hws_gate, memory_order_relaxed) != 0;
-    CUresult result = library && waits ? keep_library(plain, bytes, module_p)
-                                       : hws_module_load(plain, bytes, jit, library, module_p);
+    CUresult result =
+        library && waits ? keep_library(plain, bytes, module_p) : hws_module_load(plain, bytes, jit, library, module_p);
     free(copy);
     return result;
 }

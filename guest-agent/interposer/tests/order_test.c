@@ -202,6 +202,41 @@ static void shouldFindNoFunctionWithoutAName(void) {
     HWS_CHECK(status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }
 
+/* Adds a graph with one fill of this many bytes to another graph. */
+static CUgraphNode add_child_with_fill(CUgraph graph, CUdeviceptr memory, size_t bytes, CUgraph *child_p) {
+    CUgraphNode node;
+    const CUDA_MEMSET_NODE_PARAMS fill = {.dst = memory, .elementSize = 1, .width = bytes, .height = 1};
+    HWS_CHECK(cuGraphCreate(child_p, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddMemsetNode(&node, *child_p, NULL, 0, &fill, context) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddChildGraphNode(&node, graph, NULL, 0, *child_p) == CUDA_SUCCESS);
+    return node;
+}
+
+static void shouldSetTheNodesOfAChildGraph(void) {
+    start_kernel_program();
+    CUdeviceptr memory;
+    CUgraph graph, small, large, inner;
+    CUgraphNode inner_node, other;
+    CUDA_MEMSET_NODE_PARAMS got;
+    size_t count = 1;
+    HWS_CHECK(cuMemAlloc_v2(&memory, 64) == CUDA_SUCCESS && cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    CUgraphNode node = add_child_with_fill(graph, memory, 8, &small);
+    add_child_with_fill(graph, memory, 32, &large);
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_GRAPH, .graph = {.graph = large}};
+    HWS_CHECK(cuGraphNodeSetParams(node, &params) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphChildGraphNodeGetGraph(node, &inner) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphGetNodes(inner, &inner_node, &count) == CUDA_SUCCESS && count == 1);
+    HWS_CHECK(cuGraphMemsetNodeGetParams(inner_node, &got) == CUDA_SUCCESS && got.width == 32);
+    params.graph.graph = NULL;
+    HWS_CHECK(cuGraphNodeSetParams(node, &params) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGraphAddEmptyNode(&other, large, NULL, 0) == CUDA_SUCCESS);
+    params.graph.graph = large;
+    HWS_CHECK(cuGraphNodeSetParams(node, &params) == CUDA_ERROR_NOT_SUPPORTED); /* with a line */
+    /* The same number of nodes and edges, but an edge elsewhere. */
+    HWS_CHECK(cuGraphAddEmptyNode(&other, inner, &inner_node, 1) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphNodeSetParams(node, &params) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
 int main(void) {
     RUN(shouldCheckHandlesOfArraysBeforeCuInit, 0);
     RUN(shouldLetTheFirstKindOfCaptureMakeUnsafeCalls, 0);
@@ -214,5 +249,6 @@ int main(void) {
     RUN(shouldLaunchAFunctionOnlyInItsContext, 0);
     RUN(shouldCheckTheKindsOfAllPlacesOfAPoolFirst, 0);
     RUN(shouldFindNoFunctionWithoutAName, 0);
+    RUN_SAYING(shouldSetTheNodesOfAChildGraph, 1, "a child graph with other nodes or edges");
     return 0;
 }

@@ -49,6 +49,11 @@ FAKE void fake_fail(const char *name, int result) {
     failResult = result;
 }
 
+/* Lock held. */
+static int result_of(const char *name) {
+    return failName != NULL && strcmp(failName, name) == 0 ? failResult : 0;
+}
+
 FAKE int fake_record(const char *name, uint64_t a, uint64_t b, uint64_t c) {
     pthread_mutex_lock(&lock);
     if (callCount == FAKE_MAX_CALLS) {
@@ -56,7 +61,7 @@ FAKE int fake_record(const char *name, uint64_t a, uint64_t b, uint64_t c) {
         abort();
     }
     calls[callCount++] = (fake_call_t) {name, a, b, c};
-    int result = failName != NULL && strcmp(failName, name) == 0 ? failResult : 0;
+    int result = result_of(name);
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -73,7 +78,10 @@ FAKE CUresult cuCtxGetCurrent(CUcontext *ctx) {
 FAKE CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
     (void) hStream;
     *flags = 0;
-    return CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    int result = result_of(__func__);
+    pthread_mutex_unlock(&lock);
+    return (CUresult) result;
 }
 
 FAKE CUresult cuCtxSetCurrent(CUcontext ctx) {

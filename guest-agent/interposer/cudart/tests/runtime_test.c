@@ -56,6 +56,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data, unsigned int flags);
 cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaDeviceDisablePeerAccess(int peerDevice);
+cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src,
+                                   size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cudaMemcpy3DParms *params);
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned int version,
                                              unsigned long long flags, enum cudaDriverEntryPointQueryResult *status);
 cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **function, unsigned int version,
@@ -393,6 +397,22 @@ static void shouldAskForEntryPointsOfTheRightStream(void) {
     CHECK(cudaGetDriverEntryPointByVersion_ptsz("cuX", &function, 12000, cudaEnableDefault, NULL) == cudaSuccess);
     CHECK(fake_call(0)->a == 12000 && fake_call(0)->b == cudaEnableLegacyStream);
     CHECK(fake_call(1)->b == cudaEnablePerThreadDefaultStream);
+    CHECK(cudaGetDriverEntryPointByVersion("", &function, 1, cudaEnableDefault, &status) == cudaSuccess);
+    CHECK(cudaGetDriverEntryPointByVersion(NULL, &function, 1, cudaEnableDefault, &status) == cudaErrorInvalidValue);
+    (void) cudaGetLastError();
+}
+
+static void shouldAnswerThatADeviceIsNoPeerOfItself(void) {
+    int own = -1;
+    CHECK(cudaGetDevice(&own) == cudaSuccess);
+    fake_clear();
+    CHECK(cudaDeviceDisablePeerAccess(own) == cudaErrorPeerAccessNotEnabled);
+    CHECK(fake_calls_of("cuCtxDisablePeerAccess") == 0);
+    CHECK(cudaDeviceDisablePeerAccess(1 - own) == cudaSuccess && fake_calls_of("cuCtxDisablePeerAccess") == 1);
+    fake_fail("cuStreamGetFlags", CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK(cudaDeviceDisablePeerAccess(own) == cudaErrorIllegalAddress);
+    fake_clear();
+    (void) cudaGetLastError();
 }
 
 static void shouldFillTheLayoutOfTheCaller(void) {
@@ -432,6 +452,31 @@ static void shouldCheckCopiesWithArraysBeforeTheDriver(void) {
     CHECK(fake_calls_of("cuMemcpy2DUnaligned_v2") == 1);
     CHECK(cudaMemcpy2DFromArrayAsync(host, 8, array, 0, 0, 8, 2, cudaMemcpyDefault, NULL) == cudaSuccess);
     CHECK(fake_calls_of("cuMemcpy2DAsync_v2") == 1);
+    (void) cudaGetLastError();
+}
+
+/* A run between arrays fails during a capture and after the error of a kernel, whatever its arrays are. */
+static void shouldCheckTheContextBeforeTheArraysOfARun(void) {
+    fake_clear();
+    fake_fail("cuMemFree_v2", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK(cudaMemcpyArrayToArray(NULL, 0, 0, NULL, 0, 0, 8, cudaMemcpyDefault) == cudaErrorStreamCaptureUnsupported);
+    CHECK(cudaMemcpyArrayToArray(NULL, 0, 0, NULL, 0, 0, 0, cudaMemcpyDefault) == cudaSuccess);
+    CHECK(cudaMemcpyArrayToArray(NULL, 0, 0, NULL, 0, 0, 8, cudaMemcpyHostToHost) == cudaErrorInvalidMemcpyDirection);
+    fake_clear();
+    fake_fail("cuArray3DGetDescriptor_v2", CUDA_ERROR_INVALID_HANDLE);
+    CHECK(cudaMemcpyArrayToArray(NULL, 0, 0, NULL, 0, 0, 8, cudaMemcpyDefault) == cudaErrorInvalidResourceHandle);
+    fake_clear();
+    (void) cudaGetLastError();
+}
+
+static void shouldCheckTheContextBeforeTheBoxOfACopyNode(void) {
+    const struct cudaMemcpy3DParms empty = {.kind = cudaMemcpyDefault};
+    fake_clear();
+    CHECK(cudaGraphMemcpyNodeSetParams(NULL, &empty) == cudaErrorInvalidValue);
+    fake_fail("cuStreamGetFlags", CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK(cudaGraphMemcpyNodeSetParams(NULL, &empty) == cudaErrorIllegalAddress);
+    CHECK(fake_calls_of("cuGraphMemcpyNodeSetParams") == 0);
+    fake_clear();
     (void) cudaGetLastError();
 }
 
@@ -501,10 +546,13 @@ int main(void) {
     shouldTranslateTheStatusForCallbacks();
     shouldAskForEntryPointsOfTheRightStream();
     shouldFillTheLayoutOfTheCaller();
+    shouldCheckTheContextBeforeTheArraysOfARun();
+    shouldCheckTheContextBeforeTheBoxOfACopyNode();
     shouldCheckCopiesWithArraysBeforeTheDriver();
     shouldRefuseChannelsThatNoArrayHas();
     shouldNameAnUnsupportedFunctionOnce();
     shouldUnloadAnImageThatIsUnregistered();
     shouldKeepManagedVariablesOverAReset();
+    shouldAnswerThatADeviceIsNoPeerOfItself(); /* takes the second device into use */
     return 0;
 }
