@@ -251,6 +251,65 @@ static void refused() {
     CUDA_OK(cudaFreeArray(other));
 }
 
+static cudaMemcpy3DOperand at_array(cudaArray_t array, size_t x, size_t y) {
+    cudaMemcpy3DOperand operand = {};
+    operand.type = cudaMemcpyOperandTypeArray;
+    operand.op.array.array = array;
+    operand.op.array.offset.x = x;
+    operand.op.array.offset.y = y;
+    return operand;
+}
+
+static cudaMemcpy3DOperand at_memory(void *memory, size_t row) {
+    cudaMemcpy3DOperand operand = {};
+    operand.type = cudaMemcpyOperandTypePointer;
+    operand.op.ptr.ptr = memory;
+    operand.op.ptr.rowLength = row;
+    return operand;
+}
+
+// Boxes of batches: their lengths count the array's elements. A batch may run its copies in any order.
+static void batches() {
+    const size_t bytes = sizeof(uchar4), row = 20, width = 12, height = 6;
+    const cudaChannelFormatDesc desc = cudaCreateChannelDesc<uchar4>(), other = cudaCreateChannelDesc<char>();
+    cudaArray_t first, second, narrow;
+    cudaStream_t stream;
+    unsigned char *device;
+    CUDA_OK(cudaStreamCreate(&stream));
+    CUDA_OK(cudaMallocArray(&first, &desc, 32, 16));
+    CUDA_OK(cudaMallocArray(&second, &desc, 32, 16));
+    CUDA_OK(cudaMallocArray(&narrow, &other, 32, 16));
+    CUDA_OK(cudaMalloc(&device, 2 * row * bytes * height));
+    Bytes host = filled(row * bytes, height, 1), back(row * bytes * height);
+    CUDA_OK(cudaMemcpy(device, host.data(), host.size(), cudaMemcpyHostToDevice));
+    cudaMemcpy3DBatchOp copy = {};
+    copy.extent = make_cudaExtent(width, height, 1);
+    copy.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    const cudaMemcpy3DOperand ends[] = {at_memory(device, row), at_array(first, 3, 2), at_array(second, 5, 4),
+                                        at_memory(device + host.size(), 0)};
+    for (int i = 0; i < 3; i++) {
+        copy.src = ends[i];
+        copy.dst = ends[i + 1];
+        CUDA_OK(cudaMemcpy3DBatchAsync(1, &copy, 0, stream));
+    }
+    CUDA_OK(cudaStreamSynchronize(stream));
+    CUDA_OK(cudaMemcpy(back.data(), device + host.size(), width * bytes * height, cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < width * bytes * height; i++) {
+        check_element("batches", (long long) i, pattern(i % (width * bytes), i / (width * bytes), 0), back[i]);
+    }
+    copy.src = ends[1];
+    copy.dst = at_array(narrow, 0, 0);
+    CUDA_IS(cudaErrorInvalidValue, cudaMemcpy3DBatchAsync(1, &copy, 0, stream)); // elements of two sizes
+    copy.dst = at_array(second, 32 - width + 1, 0);
+    CUDA_IS(cudaErrorInvalidValue, cudaMemcpy3DBatchAsync(1, &copy, 0, stream)); // beyond the row
+    cudaGetLastError();
+    for (cudaArray_t array : {first, second, narrow}) {
+        CUDA_OK(cudaFreeArray(array));
+    }
+    CUDA_OK(cudaFree(device));
+    CUDA_OK(cudaStreamDestroy(stream));
+}
+
 int main(int argc, char **argv) {
     check_begin(argc, argv);
     descriptions();
@@ -259,6 +318,7 @@ int main(int argc, char **argv) {
     volumes(cudaArrayLayered);
     mipmaps();
     runs();
+    batches();
     refused();
-    return check_pass("descriptions, rows, volumes, levels, runs and errors of arrays");
+    return check_pass("descriptions, rows, volumes, levels, runs, batches and errors of arrays");
 }
