@@ -230,12 +230,14 @@ class SoftwareTexturesTest {
     }
 
     @Test
-    void shouldMakeSurfacesOnlyOfArraysForSurfaces() {
-        ofArray(array(16, 8, 0, CUarray_format.CU_AD_FORMAT_FLOAT, 1, 0));
+    void shouldMakeSurfacesOnlyOfArrays() {
+        for (int flags : new int[] {0, ArrayMemory.SURFACE_LDST}) {
+            ofArray(array(16, 8, 0, CUarray_format.CU_AD_FORMAT_FLOAT, 1, flags));
+            assertEquals(CUDA_SUCCESS, backend.arrays().createSurface(out, resource));
+            assertEquals(CUDA_SUCCESS, backend.driver().cuSurfObjectDestroy(out.get(LONG, 0)));
+        }
+        ofLinear(allocate(4096), CUarray_format.CU_AD_FORMAT_FLOAT, 1, 4096);
         assertEquals(CUDA_ERROR_INVALID_VALUE, backend.arrays().createSurface(out, resource));
-        ofArray(array(16, 8, 0, CUarray_format.CU_AD_FORMAT_FLOAT, 1, ArrayMemory.SURFACE_LDST));
-        assertEquals(CUDA_SUCCESS, backend.arrays().createSurface(out, resource));
-        assertEquals(CUDA_SUCCESS, backend.driver().cuSurfObjectDestroy(out.get(LONG, 0)));
     }
 
     @Test
