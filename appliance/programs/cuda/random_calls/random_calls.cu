@@ -4,7 +4,7 @@
 // with Hawser's.
 //
 //   random_calls --seed N --calls N [--from K] [--to K] [--pick K,K-K,...] [--end-after K,K-K,...] [--only GROUP]
-//                [--jobs N] [--dead] [--functions FILE]
+//                [--jobs N] [--dead] [--functions FILE] [--cases]
 //
 // The functions and their parameters come from tables (table.h), the arguments from kinds of parameters (values.h). The
 // run is divided into episodes of 100 calls. Each episode is a process with a context of its own, because some errors
@@ -13,6 +13,9 @@
 //
 // The first lines are the functions and a checksum of their description. One seed gives the same calls only with the
 // same ones: --functions takes those of an earlier run's output.
+//
+// With --cases the lines of fixed calls follow (cases.h).
+#include "cases.h"
 #include "objects.h"
 
 #include <signal.h>
@@ -181,14 +184,37 @@ static void end_episode(child_t child) {
     fflush(stdout);
 }
 
+// Makes the fixed calls in a process of their own.
+static void make_cases() {
+    fflush(stdout);
+    pid_t process = fork();
+    if (process == 0) {
+        alarm(10 * CALL_SECONDS);
+        run_cases();
+        _exit(0);
+    }
+    int status = 0;
+    if (process < 0 || waitpid(process, &status, 0) != process) {
+        perror("random_calls: fork");
+        exit(2);
+    }
+    if (WIFSIGNALED(status)) {
+        printf("%s %d\n", WTERMSIG(status) == SIGALRM ? "hang" : "crash", WTERMSIG(status));
+    }
+}
+
 int main(int argc, char **argv) {
     unsigned jobs = 1;
+    bool with_cases = false;
     const char *functions_of = "";
     for (int i = 1; i < argc; i++) {
         std::string option = argv[i];
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (option == "--dead") {
             use_dead_handles = true;
+            continue;
+        } else if (option == "--cases") {
+            with_cases = true;
             continue;
         } else if (option == "--seed") {
             seed = strtoull(value, nullptr, 10);
@@ -211,7 +237,7 @@ int main(int argc, char **argv) {
         } else {
             fprintf(stderr,
                     "usage: random_calls --seed N --calls N [--from K] [--to K] [--pick K,K-K] [--end-after K,K-K] "
-                    "[--only GROUP] [--jobs N] [--dead] [--functions FILE]\n");
+                    "[--only GROUP] [--jobs N] [--dead] [--functions FILE] [--cases]\n");
             return 2;
         }
         i++;
@@ -237,6 +263,9 @@ int main(int argc, char **argv) {
     }
     while (ended < children.size()) {
         end_episode(children[ended++]);
+    }
+    if (with_cases) {
+        make_cases();
     }
     return 0;
 }

@@ -12,9 +12,10 @@ public final class ErrorsMain {
         usage: hawser-check --errors [--seed N] [--calls N] [--native FILE] [--json FILE]
                                      [--backend auto|software|nvidia] [--keep]
 
-        Calls functions of the driver and of the runtime with random arguments, legal and illegal, natively and through
-        a broker of its own, over shared memory and over TCP. Compares results, outputs and contents of memory. Where
-        there is no NVIDIA GPU, it compares result codes with a recorded native run, and the carriers with each other.
+        Calls functions of the driver and of the runtime with random arguments, legal and illegal, and makes a few
+        fixed calls of the runtime, natively and through a broker of its own, over shared memory and over TCP. Compares
+        results, outputs and contents of memory. Where there is no NVIDIA GPU, it compares result codes with a recorded
+        native run, and the carriers with each other.
 
           --seed     seed of the calls (1)
           --calls    number of calls (5000)

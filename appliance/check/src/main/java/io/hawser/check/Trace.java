@@ -24,6 +24,8 @@ import java.util.stream.Stream;
 record Trace(String description, Set<String> functions, NavigableMap<Integer, TracedCall> calls) {
     /** Each episode has objects of its own (random_calls.cu, EPISODE_CALLS). */
     static final int EPISODE_CALLS = 100;
+    /** Fixed calls have indices from here on (cases.h, FIRST_CASE). */
+    static final int FIRST_CASE = 1_000_000;
 
     private static final String DESCRIPTION = "description ";
     private static final String FUNCTION = "function ";
@@ -56,9 +58,20 @@ record Trace(String description, Set<String> functions, NavigableMap<Integer, Tr
         }
     }
 
-    /** Its lines with indices below a number. */
+    /** Its random calls with indices below a number, and all its fixed calls. */
     Trace first(int count) {
-        return new Trace(description, functions, calls.headMap(count, false));
+        NavigableMap<Integer, TracedCall> chosen = new TreeMap<>(calls.headMap(count, false));
+        chosen.putAll(calls.tailMap(FIRST_CASE, true));
+        return new Trace(description, functions, chosen);
+    }
+
+    boolean hasCases() {
+        return !calls.tailMap(FIRST_CASE, true).isEmpty();
+    }
+
+    /** Its random calls alone. */
+    Trace withoutCases() {
+        return new Trace(description, functions, calls.headMap(FIRST_CASE, false));
     }
 
     /** The functions that the run could call and did not. */

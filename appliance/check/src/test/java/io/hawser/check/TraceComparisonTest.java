@@ -46,6 +46,16 @@ class TraceComparisonTest {
     }
 
     @Test
+    void shouldKeepTheFixedCallsOfAShorterRun() {
+        Trace all = trace(ALLOCATES + "7 cuInit(0) = 0\n1000000 cudaMalloc(&p, 0) = 0/0/0/0 null=1\n");
+        assertEquals(Set.of(1, 1_000_000), all.first(5).calls().keySet());
+        assertTrue(all.first(5).hasCases());
+        assertEquals(Set.of(1, 7), all.withoutCases().calls().keySet());
+        assertEquals(List.of("1000000 cudaMalloc(&p, 0): 1/1/1/0 and 1/0/0/0"), differences(
+            "1000000 cudaMalloc(&p, 0) = 1/1/1/0 \n", "1000000 cudaMalloc(&p, 0) = 1/0/0/0 \n"));
+    }
+
+    @Test
     void shouldFindNoDifferenceBetweenEqualRuns() {
         TraceComparison same = compare(ALLOCATES, ALLOCATES);
         assertEquals(List.of(), same.differences());
