@@ -20,7 +20,7 @@ cublasStatus_t hws_unsupported(const char *name) {
 }
 
 /* cuBLAS makes the primary context of device 0 current in a thread without a context. */
-static cublasStatus_t need_context(void) {
+cublasStatus_t hws_cublas_need_context(void) {
     CUcontext context = NULL;
     if (cuInit(0) != CUDA_SUCCESS || cuCtxGetCurrent(&context) != CUDA_SUCCESS) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -34,7 +34,7 @@ static cublasStatus_t need_context(void) {
 
 HWS_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     HWS_REQUIRE(handle != NULL);
-    cublasStatus_t status = need_context();
+    cublasStatus_t status = hws_cublas_need_context();
     if (status != CUBLAS_STATUS_SUCCESS) {
         return status;
     }
@@ -60,7 +60,8 @@ HWS_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
 cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state, const char *function) {
     CUstream stream = (CUstream) (uintptr_t) state->stream;
     CUresult asked = hws_math_service()->may_issue(stream);
-    if (__builtin_expect(asked == CUDA_ERROR_INVALID_CONTEXT, 0) && need_context() == CUBLAS_STATUS_SUCCESS) {
+    if (__builtin_expect(asked == CUDA_ERROR_INVALID_CONTEXT, 0)
+        && hws_cublas_need_context() == CUBLAS_STATUS_SUCCESS) {
         asked = hws_math_service()->may_issue(stream); /* a thread without a context, as natively */
     }
     if (__builtin_expect(asked == CUDA_SUCCESS, 1)) {
@@ -71,63 +72,18 @@ cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state, const char *fu
     return asked == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ? hws_unsupported(function) : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-const HwsScalar *hws_cublas_scalar(uint32_t pointer_mode, const void *pointer, uint32_t bytes, HwsScalar *scalar) {
-    if (pointer == NULL || bytes == 0 || bytes > sizeof scalar->value) {
+void *hws_cublas_scalar(uint32_t pointer_mode, const void *pointer, uint64_t bytes, bool is_read, void *scalar,
+                        uint64_t capacity) {
+    HwsScalar *head = scalar; /* the longer structure begins alike */
+    if (pointer == NULL || bytes == 0 || bytes > capacity) {
         return NULL;
     }
-    scalar->valueBytes = bytes;
+    head->valueBytes = (uint32_t) bytes;
     if (pointer_mode == CUBLAS_POINTER_MODE_DEVICE) {
-        scalar->onDevice = 1;
-        scalar->address = (uintptr_t) pointer;
-    } else {
-        memcpy(scalar->value, pointer, bytes);
+        head->onDevice = 1;
+        head->address = (uintptr_t) pointer;
+    } else if (is_read) {
+        memcpy((char *) scalar + offsetof(HwsScalar, value), pointer, bytes);
     }
     return scalar;
-}
-
-uint32_t hws_type_bytes(cudaDataType type) {
-    switch (type) {
-        case CUDA_R_16F:
-        case CUDA_R_16BF:
-            return 2;
-        case CUDA_R_32F:
-        case CUDA_C_16F:
-        case CUDA_C_16BF:
-        case CUDA_R_32I:
-            return 4;
-        case CUDA_R_64F:
-        case CUDA_C_32F:
-            return 8;
-        case CUDA_C_64F:
-            return 16;
-        default:
-            return 0;
-    }
-}
-
-uint32_t hws_compute_bytes(cublasComputeType_t compute, cudaDataType matrix) {
-    uint32_t complex = matrix == CUDA_C_32F || matrix == CUDA_C_64F || matrix == CUDA_C_8I || matrix == CUDA_C_16F
-            || matrix == CUDA_C_16BF
-        ? 2
-        : 1;
-    switch (compute) {
-        case CUBLAS_COMPUTE_16F:
-        case CUBLAS_COMPUTE_16F_PEDANTIC:
-            return 2 * complex;
-        case CUBLAS_COMPUTE_64F:
-        case CUBLAS_COMPUTE_64F_PEDANTIC:
-        case CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT:
-            return 8 * complex;
-        case CUBLAS_COMPUTE_32F:
-        case CUBLAS_COMPUTE_32F_PEDANTIC:
-        case CUBLAS_COMPUTE_32F_FAST_16F:
-        case CUBLAS_COMPUTE_32F_FAST_16BF:
-        case CUBLAS_COMPUTE_32F_FAST_TF32:
-        case CUBLAS_COMPUTE_32F_EMULATED_16BFX9:
-        case CUBLAS_COMPUTE_32I:
-        case CUBLAS_COMPUTE_32I_PEDANTIC:
-            return 4 * complex;
-        default:
-            return 0;
-    }
 }

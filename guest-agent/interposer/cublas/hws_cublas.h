@@ -4,6 +4,11 @@
 
 #include "hws_cublas_types.h"
 #include "hws_math.h"
+#include "hws_wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 
 /* First line of every exported function that sends a record. */
 #define HWS_ENTER()                                                                                                    \
@@ -49,16 +54,27 @@ HwsCublasHandle *hws_cublas_state(cublasHandle_t handle);
 
 cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state, const char *function);
 
-/* A number behind a pointer, by the handle's pointer mode: NULL for a NULL pointer and for a type of unknown size. */
-#define HWS_SCALAR(pointer, bytes) hws_cublas_scalar(hws_handle->pointerMode, (pointer), (bytes), &(HwsScalar) {0})
+/*
+ * A number behind a pointer, by the handle's pointer mode, as the structure `type` that travels: NULL for a NULL
+ * pointer and for a type of unknown size. A number that the call only writes is not read.
+ */
+#define HWS_SCALAR(type, pointer, bytes, is_read)                                                                      \
+    (type *) hws_cublas_scalar(hws_handle->pointerMode, (pointer), (bytes), (is_read), &(type) {0},                    \
+                               sizeof(type) - offsetof(type, value))
 
-const HwsScalar *hws_cublas_scalar(uint32_t pointer_mode, const void *pointer, uint32_t bytes, HwsScalar *scalar);
+void *hws_cublas_scalar(uint32_t pointer_mode, const void *pointer, uint64_t bytes, bool is_read, void *scalar,
+                        uint64_t capacity);
 
-/* Bytes of a number of a type; 0 for an unknown type. */
-uint32_t hws_type_bytes(cudaDataType type);
+/* Gives the program a number that the call has returned; the device's numbers are there already. */
+#define HWS_RESULT(pointer, scalar, bytes)                                                                             \
+    do {                                                                                                               \
+        if (hws_handle->pointerMode != CUBLAS_POINTER_MODE_DEVICE) {                                                   \
+            memcpy((pointer), (scalar)->value, (bytes));                                                               \
+        }                                                                                                              \
+    } while (0)
 
-/* Bytes of alpha and beta of a product: they have the type of the computation, complex when the matrices are. */
-uint32_t hws_compute_bytes(cublasComputeType_t compute, cudaDataType matrix);
+/* CUBLAS_STATUS_NOT_INITIALIZED when the thread has no context and cannot get one. */
+cublasStatus_t hws_cublas_need_context(void);
 
 cublasStatus_t hws_unsupported(const char *name);
 

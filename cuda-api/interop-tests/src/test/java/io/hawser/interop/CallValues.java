@@ -10,6 +10,7 @@ import io.hawser.cuda.generator.model.Wire.Slot;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -85,7 +86,11 @@ final class CallValues {
             case STRUCT, OUT_STRUCT -> bytes(param.value().size());
             case INOUT -> {
                 values.put(param.name() + "/answer", bytes(param.value().size()));
-                yield bytes(param.value().size());
+                byte[] request = bytes(param.value().size());
+                if (param.scalar() != null) {
+                    Arrays.fill(request, 0, Integer.BYTES, (byte) 0); // a number on the host, which the reply carries
+                }
+                yield request;
             }
             default -> null;
         };

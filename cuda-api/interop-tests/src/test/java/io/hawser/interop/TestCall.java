@@ -100,6 +100,12 @@ final class TestCall implements CallContext {
     }
 
     @Override
+    public MemorySegment number(MemorySegment content, long bytes) {
+        check();
+        return content;
+    }
+
+    @Override
     public void answerIn(int invalidValue, int invalidHandle) {
         // Each library's checks fail alike here.
     }

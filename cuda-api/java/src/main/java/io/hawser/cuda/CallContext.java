@@ -59,13 +59,23 @@ public interface CallContext {
     boolean checkDevice(long address, long bytes);
 
     /**
-     * Resolves the content of an object that the guest keeps, or a number behind a pointer.
+     * Resolves the content of an object that the guest keeps.
      *
      * @param type the structure of the content.
      * @param content the structure, in the request.
      * @return the argument of the backend; undefined when rejected.
      */
     MemorySegment object(String type, MemorySegment content);
+
+    /**
+     * Resolves a number behind a pointer.
+     *
+     * @param content the structure HwsScalar or HwsScalars.
+     * @param bytes size of the number's type; 0 for a type that no honest guest sends.
+     * @return the number, inside of {@code content}; a segment without bytes at its address on the device. Undefined
+     *     when rejected.
+     */
+    MemorySegment number(MemorySegment content, long bytes);
 
     /** States that the call's results are those of another library than the driver: what rejecting checks report. */
     void answerIn(int invalidValue, int invalidHandle);

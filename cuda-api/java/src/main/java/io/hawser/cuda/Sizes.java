@@ -1,5 +1,8 @@
 package io.hawser.cuda;
 
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
 /**
  * Sizes from a guest's numbers. All values are unsigned 64-bit numbers in a long. Results saturate at {@link #MOST}
  * instead of wrapping, so that a product of the guest's numbers never becomes small.
@@ -44,9 +47,19 @@ public final class Sizes {
         return box(multiply(ld, elementBytes), columns, multiply(rows, elementBytes));
     }
 
-    /** Span of a vector; a negative increment reads it backwards. */
+    /** Span of a vector; a negative increment reads it backwards. As in BLAS, none for a negative {@code n}. */
     public static long vector(long n, long increment, long elementBytes) {
-        return box(multiply(Math.abs(increment), elementBytes), n, elementBytes);
+        return n <= 0 ? 0 : box(multiply(Math.abs(increment), elementBytes), n, elementBytes);
+    }
+
+    /** Sum of an array of integers, at most {@link #MOST}; a negative one counts as {@link #MOST}. */
+    public static long sum(MemorySegment array, long elementBytes) {
+        long sum = 0;
+        for (long at = 0; at + elementBytes <= array.byteSize(); at += elementBytes) {
+            sum = add(sum, elementBytes == Integer.BYTES ? array.get(ValueLayout.JAVA_INT_UNALIGNED, at)
+                : array.get(ValueLayout.JAVA_LONG_UNALIGNED, at));
+        }
+        return sum;
     }
 
     /** Elements of a packed triangle of {@code n} rows. */
@@ -58,5 +71,25 @@ public final class Sizes {
     /** Bytes of an element of a cudaDataType (library_types.h of CUDA 13.0); 0 for a type without whole bytes. */
     public static long element(long type) {
         return type < 0 || type >= ELEMENTS.length ? 0 : ELEMENTS[(int) type];
+    }
+
+    /**
+     * Bytes of the factors of a product: they have the type of the computation, complex when the matrices are.
+     *
+     * @param compute a cublasComputeType_t (cublas_api.h of CUDA 13.0).
+     * @param type the cudaDataType of a matrix.
+     * @return 0 for an unknown computation.
+     */
+    public static long compute(long compute, long type) {
+        long parts = switch ((int) type) {
+            case 4, 5, 6, 7, 15 -> 2; // CUDA_C_32F, _64F, _16F, _8I, _16BF
+            default -> 1;
+        };
+        return parts * switch ((int) compute) {
+            case 64, 65 -> Short.BYTES; // CUBLAS_COMPUTE_16F and its variants
+            case 68, 69, 74, 75, 77, 78, 72, 73 -> Float.BYTES; // _32F, _32I
+            case 70, 71, 79 -> Double.BYTES; // _64F
+            default -> 0;
+        };
     }
 }

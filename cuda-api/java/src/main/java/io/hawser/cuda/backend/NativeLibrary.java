@@ -69,6 +69,15 @@ public final class NativeLibrary {
             descriptor.toMethodType().parameterList()));
     }
 
+    /**
+     * A function that the library has.
+     *
+     * @throws java.util.NoSuchElementException if the library lacks it.
+     */
+    public MethodHandle function(String symbol, MemoryLayout result, MemoryLayout... parameters) {
+        return LINKER.downcallHandle(lookup.find(symbol).orElseThrow(), FunctionDescriptor.of(result, parameters));
+    }
+
     /** Converts an exception from a call of a handle: native functions throw nothing, so the JVM threw it. */
     public static RuntimeException unexpected(Throwable thrown) {
         if (thrown instanceof Error error) {

@@ -192,6 +192,11 @@ public final class Calls implements CallDispatcher {
     }
 
     @Override
+    public MemorySegment number(Call call, MemorySegment content, long bytes) {
+        return cublas.number(call, content, bytes);
+    }
+
+    @Override
     public void failed(int opcode, Call call) {
         region.failed(opcode, call);
     }

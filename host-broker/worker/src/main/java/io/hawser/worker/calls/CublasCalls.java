@@ -9,6 +9,7 @@ import io.hawser.cuda.generated.cublas.CublasDriver;
 import io.hawser.cuda.generated.cublas.HandleManualCalls;
 import io.hawser.cuda.generated.cublas.HwsCublasHandle;
 import io.hawser.cuda.generated.cublas.HwsScalar;
+import io.hawser.cuda.generated.cublas.cublasPointerMode_t;
 import io.hawser.cuda.generated.cublas.cublasStatus_t;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.GuestObjects;
@@ -29,7 +30,6 @@ import java.util.ServiceLoader;
 final class CublasCalls implements HandleManualCalls<Call> {
     private static final List<MathProvider> PROVIDERS = ServiceLoader.load(MathProvider.class).stream()
         .map(ServiceLoader.Provider::get).toList();
-    private static final int SCALAR_BYTES = 16; // HwsScalar.value
     private static final long STATE_OFFSET = HwsCublasHandle.WORKSPACE_OFFSET; // after the id and the stream
 
     private final Session session;
@@ -37,6 +37,7 @@ final class CublasCalls implements HandleManualCalls<Call> {
     private final GpuBackend backend;
     private CublasBackend cublas; // null while the library has not been opened, or is missing
     private CublasDispatcher<Call> dispatcher;
+    private int pointerMode; // of the call in service
 
     /** The state that the library has for a handle. */
     private static final class Applied {
@@ -119,22 +120,29 @@ final class CublasCalls implements HandleManualCalls<Call> {
     }
 
     MemorySegment object(Call call, String type, MemorySegment content) {
-        return switch (type) {
-            case "HwsScalar" -> scalar(call, content);
-            case "HwsCublasHandle" -> handle(call, content);
-            default -> throw new IllegalArgumentException("no such content: type=" + type);
-        };
+        if (!type.equals("HwsCublasHandle")) {
+            throw new IllegalArgumentException("no such content: type=" + type);
+        }
+        return handle(call, content);
     }
 
-    /** The number, or its address on the device: a pointer to no bytes. */
-    private static MemorySegment scalar(Call call, MemorySegment content) {
-        int bytes = content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsScalar.VALUE_BYTES_OFFSET);
-        if (bytes <= 0 || bytes > SCALAR_BYTES) {
-            call.fatal("a number must have a type's size: bytes=" + bytes);
+    /**
+     * The number, or its address on the device: a pointer to no bytes. The library follows the handle's pointer mode,
+     * so the number must lie there.
+     */
+    MemorySegment number(Call call, MemorySegment content, long bytes) {
+        int stated = content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsScalar.VALUE_BYTES_OFFSET);
+        boolean onDevice = content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsScalar.ON_DEVICE_OFFSET) != 0;
+        if (stated <= 0 || stated != bytes || stated > content.byteSize() - HwsScalar.VALUE_OFFSET) {
+            call.fatal("a number must have its type's size: bytes=" + stated + " typeBytes=" + bytes);
             return MemorySegment.NULL;
         }
-        if (content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsScalar.ON_DEVICE_OFFSET) == 0) {
-            return content.asSlice(HwsScalar.VALUE_OFFSET, SCALAR_BYTES);
+        if (onDevice != (pointerMode == cublasPointerMode_t.CUBLAS_POINTER_MODE_DEVICE)) {
+            call.fatal("a number must lie where the pointer mode says: pointerMode=" + pointerMode);
+            return MemorySegment.NULL;
+        }
+        if (!onDevice) {
+            return content.asSlice(HwsScalar.VALUE_OFFSET);
         }
         long address = content.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsScalar.ADDRESS_OFFSET);
         call.checkDevice(address, bytes);
@@ -145,6 +153,7 @@ final class CublasCalls implements HandleManualCalls<Call> {
         long made = call.handle(HandleKind.CUBLAS, content.get(ValueLayout.JAVA_LONG_UNALIGNED,
             HwsCublasHandle.ID_OFFSET));
         Handle handle = call.lastObject();
+        pointerMode = content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsCublasHandle.POINTER_MODE_OFFSET);
         long stream = call.handle(HandleKind.STREAM, content.get(ValueLayout.JAVA_LONG_UNALIGNED,
             HwsCublasHandle.STREAM_OFFSET));
         if (call.isRejected() || !call.checkDevice(

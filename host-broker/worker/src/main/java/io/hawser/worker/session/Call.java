@@ -214,6 +214,11 @@ public final class Call implements CallContext {
     }
 
     @Override
+    public MemorySegment number(MemorySegment content, long bytes) {
+        return session.dispatcher().number(this, content, bytes);
+    }
+
+    @Override
     public void answerIn(int wrongValue, int wrongHandle) {
         invalidValue = wrongValue;
         invalidHandle = wrongHandle;

@@ -110,6 +110,15 @@ public interface CallDispatcher {
     MemorySegment object(Call call, String type, MemorySegment content);
 
     /**
+     * Resolves a number of a library call ({@link io.hawser.cuda.CallContext#number}).
+     *
+     * @param content the structure with the number, or with its address.
+     * @param bytes size of the number.
+     * @return undefined when the call is rejected.
+     */
+    MemorySegment number(Call call, MemorySegment content, long bytes);
+
+    /**
      * Called after a request has failed without being deferred, in a handler or in an earlier check.
      *
      * @param opcode a known one.

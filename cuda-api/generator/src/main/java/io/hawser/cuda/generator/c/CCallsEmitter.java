@@ -146,15 +146,26 @@ final class CCallsEmitter {
         } else if (function.reply() == Reply.PROBE) {
             List<String> ranges = new ArrayList<>();
             function.request().slots().forEach(slot -> ranges.addAll(identity(slot)));
+            if (function.hasOutputs()) {
+                out.open("if (%s->onDevice)", function.results().getFirst().name());
+            }
             out.line("static const hws_vary_t hws_varies[] = {%s};", String.join(", ", ranges));
             sent(out, function, "hws_probe(%s, %s, %s, hws_varies, sizeof hws_varies / sizeof *hws_varies)".formatted(
                 opcode, credited, payload));
+            if (function.hasOutputs()) {
+                out.close();
+                wait(out, function, payload, tail);
+            }
         } else if (function.reply() == Reply.ASYNC) {
             sent(out, function, "hws_send(%s, %s, %s, %s)".formatted(opcode, credited, payload, tail));
         } else {
-            new CReplyEmitter(library, out).call(function, opcode, function.credited()
-                ? "HWS_FLAG_REPLY | HWS_FLAG_CREDITED" : "HWS_FLAG_REPLY", payload, tail);
+            wait(out, function, payload, tail);
         }
+    }
+
+    private void wait(Code out, ApiFunction function, String payload, String tail) {
+        new CReplyEmitter(library, out).call(function, CNames.opcode(function), function.credited()
+            ? "HWS_FLAG_REPLY | HWS_FLAG_CREDITED" : "HWS_FLAG_REPLY", payload, tail);
     }
 
     /** The parts of the fixed payload in which equal calls may differ: {offset, bytes, whether it is an address}. */

@@ -41,7 +41,10 @@ final class CNames {
         if (param.shape() == Shape.NEW) {
             return param.value().name();
         }
-        if (param.conversion() != null) {
+        if (param.scalar() != null && param.scalar().isResult()) {
+            return param.value().name() + " *";
+        }
+        if (param.conversion() != null || param.scalar() != null) {
             return "const " + param.value().name() + " *";
         }
         return param.type();

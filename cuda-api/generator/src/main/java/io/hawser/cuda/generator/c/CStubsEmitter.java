@@ -96,12 +96,20 @@ final class CStubsEmitter {
         for (Param param : function.params()) {
             check(out, param);
             arguments.add(param.shape() == Shape.NEW ? "(" + param.value().name() + ") (uintptr_t) hws_new"
-                : param.conversion() != null ? "hws_" + param.name() : param.name());
+                : param.conversion() != null || param.scalar() != null ? "hws_" + param.name() : param.name());
         }
         String call = "hws_call_" + function.symbol() + "(" + String.join(", ", arguments) + ")";
         Param created = function.created();
         if (created != null) {
             create(out, created, call);
+            return;
+        }
+        if (!function.results().isEmpty()) {
+            out.line("%s hws_status = %s;", library.result(), call);
+            out.open("if (hws_status == (%s) 0)", library.result());
+            function.results().forEach(p -> out.line("HWS_RESULT(%s, hws_%s, %s);", p.name(), p.name(),
+                CSizes.emit(p.scalar().bytes())));
+            out.close().line("return hws_status;");
             return;
         }
         Param dropped = function.params().stream().filter(p -> p.shape() == Shape.DROP).findFirst().orElse(null);
@@ -116,6 +124,13 @@ final class CStubsEmitter {
 
     private void check(Code out, Param param) {
         String name = param.name();
+        if (param.scalar() != null) {
+            out.line("%s%s *hws_%s = HWS_SCALAR(%s, %s, %s, %s);", param.scalar().isResult() ? "" : "const ",
+                param.value().name(), name, param.value().name(), name, CSizes.emit(param.scalar().bytes()),
+                param.scalar().isRead());
+            out.line("HWS_REQUIRE(hws_%s != NULL);", name);
+            return;
+        }
         switch (param.shape()) {
             case HANDLE, DROP -> {
                 if (param.shape() == Shape.DROP && param.kind().special() > 0) {

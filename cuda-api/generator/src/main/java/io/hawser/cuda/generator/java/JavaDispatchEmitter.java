@@ -122,7 +122,8 @@ final class JavaDispatchEmitter {
                     JavaTypes.accessor(param.value()), slot.offset());
                 case HANDLE, NEW, DROP -> out.line("long %sId = in.i64(%d);", name, slot.offset());
                 case STRUCT -> out.line(param.isRecord() ? "%s.read(in, %d);"
-                    : "MemorySegment %s = in.slice(%d, %d);", param.conversion() == null ? name : name + "Content",
+                    : "MemorySegment %s = in.slice(%d, %d);",
+                    param.conversion() == null && param.scalar() == null ? name : name + "Content",
                     slot.offset(), param.value().size());
                 case INOUT -> out.line("MemorySegment %sIn = in.slice(%d, %d);", name, slot.offset(),
                     param.value().size());
@@ -155,6 +156,10 @@ final class JavaDispatchEmitter {
             }
         }
         for (Param param : function.params()) {
+            if (param.scalar() != null) {
+                scalar(out, function, param);
+                continue;
+            }
             switch (param.shape()) {
                 case HANDLE, DROP -> handle(out, function, param);
                 case HANDLES -> handles(out, function, param);
@@ -176,6 +181,18 @@ final class JavaDispatchEmitter {
                 default -> {}
             }
         }
+    }
+
+    /** A result is written into a copy of its structure, which the reply carries. */
+    private void scalar(Code out, ApiFunction function, Param param) {
+        if (param.scalar().isResult()) {
+            out.line("MemorySegment %sContent = call.scratch(%d).copyFrom(%sIn);", param.name(), param.value().size(),
+                param.name());
+        }
+        out.line("MemorySegment %s = call.number(%sContent, %s);", param.name(), param.name(),
+            size(function, param.scalar().bytes()));
+        out.open("if (call.isRejected())");
+        rejected(out, function);
     }
 
     private static void handle(Code out, ApiFunction function, Param param) {
@@ -227,13 +244,18 @@ final class JavaDispatchEmitter {
                         function.symbol(), param.name(), param.name()).line("return;").close();
                     out.line("MemorySegment %s = call.scratch(%sBytes);", param.name(), param.name());
                 }
-                case INOUT -> out.line("MemorySegment %s = call.scratch(%d).copyFrom(%sIn);", param.name(),
-                    param.value().size(), param.name());
+                case INOUT -> {
+                    if (param.scalar() == null) {
+                        out.line("MemorySegment %s = call.scratch(%d).copyFrom(%sIn);", param.name(),
+                            param.value().size(), param.name());
+                    }
+                }
                 default -> {}
             }
         }
-        String arguments = function.params().stream().map(Param::name).collect(Collectors.joining(", "));
-        out.line("int cuResult = driver.%s(%s);", function.symbol(), arguments);
+        List<String> arguments = new ArrayList<>(JavaDriverEmitter.familyArguments(library, function));
+        function.params().forEach(p -> arguments.add(p.name()));
+        out.line("int cuResult = driver.%s(%s);", function.method(), String.join(", ", arguments));
         for (Param param : function.params()) {
             if (param.shape() == Shape.NEW) {
                 out.open("if (cuResult == 0)");
@@ -248,7 +270,9 @@ final class JavaDispatchEmitter {
             }
         }
         if (function.hasOutputs()) {
-            out.open("if (cuResult == 0)");
+            // An address on the device is a segment without bytes.
+            out.open("if (cuResult == 0%s)", function.results().isEmpty() ? ""
+                : " && " + function.results().getFirst().name() + ".byteSize() != 0");
             String values = function.answer().slots().stream().map(s -> ", " + value(s.param()))
                 .collect(Collectors.joining());
             out.line("%sReplies.%s(call.reply()%s);", group.javaName(), function.symbol(), values);
@@ -258,13 +282,14 @@ final class JavaDispatchEmitter {
     }
 
     private static String value(Param param) {
-        return JavaTypes.answered(param).equals("MemorySegment") ? param.name()
+        return param.scalar() != null ? param.name() + "Content"
+            : JavaTypes.answered(param).equals("MemorySegment") ? param.name()
             : param.name() + ".get(" + JavaTypes.layout(param.value()) + ", 0)";
     }
 
     private static String size(ApiFunction function, io.hawser.cuda.generator.model.SizeExpression size) {
-        return size.emit(name -> JavaTypes.unsigned(function.number(name), name.contains(".") ? name + "()" : name),
-            "Sizes.", "L");
+        return size.emit(name -> function.isArray(name) ? name : JavaTypes.unsigned(function.number(name),
+            name.contains(".") ? name + "()" : name), "Sizes.", "L");
     }
 
 }

@@ -60,6 +60,7 @@ public final class JavaEmitters {
             write(library.javaName() + "Opcodes", JavaConstantsEmitter.opcodes(library));
             JavaDispatchEmitter dispatch = new JavaDispatchEmitter(library);
             write(library.javaName() + "Driver", new JavaDriverEmitter(library).driver());
+            write(library.javaName() + "Form", new JavaDriverEmitter(library).forms());
             write(library.javaName() + "Dispatcher", dispatch.dispatcher());
             for (Group group : library.groups()) {
                 if (group.travelling().isEmpty()) {

@@ -9,6 +9,8 @@ import io.hawser.cuda.generator.model.ForeignClass;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Param;
 import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -47,8 +49,11 @@ final class JavaForeignEmitter {
         }
         for (ApiFunction function : functions) {
             boolean texts = function.params().stream().anyMatch(JavaForeignEmitter::isText);
-            out.line("@Override");
-            out.open("public int %s(%s)", function.symbol(), JavaDriverEmitter.driverParameters(function));
+            if (function.family() == null) {
+                out.line("@Override");
+            }
+            out.open("%s int %s(%s)", function.family() == null ? "public" : "private", function.symbol(),
+                JavaDriverEmitter.driverParameters(function));
             if (library.foreignObjects()) {
                 out.open("if (%s == null)", constant(function));
                 out.line("%s = %s;", constant(function), find("library, ", function)).close();
@@ -56,7 +61,47 @@ final class JavaForeignEmitter {
             call(out, function, texts ? "try (Arena arena = Arena.ofConfined())" : "try",
                 JavaForeignEmitter::driverArgument);
         }
+        library.methods().forEach((name, members) -> {
+            if (members.getFirst().family() != null) {
+                family(out, name, members);
+            }
+        });
         return out.close();
+    }
+
+    /** The method of a family: selects the function by form and width. */
+    private void family(Code out, String name, List<ApiFunction> members) {
+        out.line("@Override");
+        out.open("public int %s(%s)", name, JavaDriverEmitter.familyParameters(library, members));
+        boolean hasForms = members.getFirst().family().form() != null;
+        if (!hasForms) {
+            out.line("return %s;", select(members)).close().line();
+            return;
+        }
+        out.open("return switch (form)");
+        members.stream().collect(Collectors.groupingBy(f -> f.family().constant(), LinkedHashMap::new,
+            Collectors.toList())).forEach((form, both) -> out.line("case %s -> %s;", form, select(both)));
+        if (members.stream().map(f -> f.family().constant()).distinct().count() < library.forms().size()) {
+            out.line("default -> %s.%s;", library.result(), library.errors().notSupported());
+        }
+        out.close("};").close().line();
+    }
+
+    /** The call of one function, or the choice between the two widths. */
+    private static String select(List<ApiFunction> both) {
+        ApiFunction wide = JavaDriverEmitter.widest(both);
+        return both.stream().sorted(Comparator.comparing(f -> !f.family().isWide()))
+            .map(f -> f.symbol() + "(" + f.params().stream().map(p -> narrowed(p, wide)).collect(Collectors.joining(
+                ", ")) + ")")
+            .collect(Collectors.joining(" : ", both.size() > 1 ? "isWide ? " : "", ""));
+    }
+
+    /** An argument of the family's method as a function of it takes it. */
+    private static String narrowed(Param param, ApiFunction wide) {
+        String type = JavaDriverEmitter.driverType(param);
+        boolean isSame = wide.params().stream().anyMatch(p -> p.name().equals(param.name())
+            && JavaDriverEmitter.driverType(p).equals(type));
+        return isSame ? param.name() : "(" + type + ") " + param.name();
     }
 
     /** A class of methods with C's parameters: static ones, unless the class has an object for each loaded library. */
@@ -141,7 +186,7 @@ final class JavaForeignEmitter {
     /** C's type of a parameter; a pointer where the content of a descriptor travels. */
     private CType ctype(Param param) {
         return param.shape() == Param.Shape.NUMBER ? param.value()
-            : library.types().find(param.conversion() == null ? param.type() : "void *");
+            : library.types().find(param.conversion() == null && param.scalar() == null ? param.type() : "void *");
     }
 
     private static String javaType(CType type) {

@@ -8,6 +8,7 @@ import java.util.Map;
  * A function of the description.
  *
  * @param symbol exported name, or a name that exists only on the wire (prefix hws).
+ * @param family the functions that share its backend method; null for none.
  * @param opcode library and number; null when it does not travel.
  * @param since first version that has it, times 1000, for example 11020; 0 for wire functions.
  * @param returns C's type of its result; null for the library's result type.
@@ -27,8 +28,8 @@ import java.util.Map;
  * @param request the places of the request's values.
  * @param answer the places of the reply's values.
  */
-public record ApiFunction(String symbol, Integer opcode, int since, String returns, Reply reply,
-    boolean credited, Gate gate, String guestReason, String workerReason, boolean backend, boolean context,
+public record ApiFunction(String symbol, Family family, Integer opcode, int since, String returns,
+    Reply reply, boolean credited, Gate gate, String guestReason, String workerReason, boolean backend, boolean context,
     boolean ptsz, boolean ptds, String sameAs, Map<String, String> with, List<String> wire,
     List<Param> params, Wire request, Wire answer) {
 
@@ -68,6 +69,11 @@ public record ApiFunction(String symbol, Integer opcode, int since, String retur
         return opcode != null;
     }
 
+    /** The backend's method that serves it. */
+    public String method() {
+        return family == null ? symbol : family.name();
+    }
+
     /** Whether libraries of the guest export it. */
     public boolean exported() {
         return !symbol.startsWith("hws");
@@ -86,6 +92,11 @@ public record ApiFunction(String symbol, Integer opcode, int since, String retur
     /** Whether a reply carries values. */
     public boolean hasOutputs() {
         return params.stream().anyMatch(Param::inReply);
+    }
+
+    /** The numbers that the call writes, on host or device. */
+    public List<Param> results() {
+        return params.stream().filter(p -> p.scalar() != null && p.scalar().isResult()).toList();
     }
 
     /** The parameter of type stream, or null. */
@@ -107,6 +118,11 @@ public record ApiFunction(String symbol, Integer opcode, int since, String retur
         }
         CType.Field field = param.isRecord() ? ((CType.Structure) param.value()).field(names[1]) : null;
         return field != null && field.type() instanceof CType.Scalar && names.length == 2 ? field.type() : null;
+    }
+
+    /** Whether a parameter is an array of numbers in the request. */
+    public boolean isArray(String name) {
+        return params.stream().anyMatch(p -> p.name().equals(name) && p.shape() == Shape.BYTES);
     }
 
     /** The name without version: cuMemAlloc for cuMemAlloc_v2. */

@@ -53,8 +53,8 @@ public final class DescriptionReader {
         for (String name : yaml.groups()) {
             GroupYaml group = source.read(folder + "/" + name + ".yaml", GroupYaml.class);
             List<ApiFunction> functions = new ArrayList<>();
-            for (FunctionYaml function : new Forms(yaml.forms()).expand(group.functions())) {
-                functions.add(function(types, yaml.number(), group.local(), function));
+            for (Forms.Expanded function : new Forms(yaml.forms()).expand(group.functions())) {
+                functions.add(function(types, yaml.number(), group.local(), function.yaml(), function.family()));
             }
             groups.add(new Group(group.group(), functions));
         }
@@ -97,13 +97,13 @@ public final class DescriptionReader {
         return classes;
     }
 
-    private static ApiFunction function(TypeTable types, int library, String local, FunctionYaml yaml) {
+    private static ApiFunction function(TypeTable types, int library, String local, FunctionYaml yaml, Family family) {
         boolean travels = yaml.opcode() != null;
         List<Param> params = yaml.params() == null ? List.of()
             : yaml.params().stream().map(p -> new ParamReader(types, yaml.symbol(), p).read(travels)).toList();
         Reply reply = yaml.reply() == null ? null : Reply.valueOf(yaml.reply().toUpperCase(Locale.ROOT));
         String guest = reason(yaml, "guest", yaml.guest());
-        return new ApiFunction(yaml.symbol(), travels ? library << 16 | yaml.opcode() : null,
+        return new ApiFunction(yaml.symbol(), family, travels ? library << 16 | yaml.opcode() : null,
             version(yaml.symbol(), yaml.since()), yaml.returns(), reply, yaml.credited(),
             yaml.gate() == null ? null : Gate.valueOf(yaml.gate().toUpperCase(Locale.ROOT)),
             guest == null && reply == Reply.LOCAL ? local : guest,

@@ -14,7 +14,7 @@ final class DescriptionRules {
     /** Names that generated code uses itself. */
     private static final Set<String> RESERVED = Set.of("call", "driver", "in", "cuResult", "manual", "reply", "writer");
 
-    private static final Set<String> BUFFER_SIZES = Set.of("add", "multiply", "box");
+    private static final Set<String> BUFFER_SIZES = Set.of("add", "multiply", "box", "compute");
 
     private final Map<String, ApiFunction> functions = new HashMap<>();
 
@@ -34,6 +34,7 @@ final class DescriptionRules {
             library.functions().forEach(rules::add);
             library.functions().forEach(function -> rules.checkFunction(library, function));
             rules.checkWire(library);
+            library.methods().forEach(DescriptionRules::checkFamily);
             library.unsupported().keySet().forEach(name -> {
                 if (rules.functions.containsKey(name)) {
                     throw bad(name, "an export is either described or unsupported", "");
@@ -72,7 +73,10 @@ final class DescriptionRules {
         if (function.travels() && function.returns() != null) {
             throw bad(symbol, "a function that travels returns the library's result type", "");
         }
-        if (function.reply() != Reply.SYNC && function.hasOutputs()) {
+        boolean hasResultsOnly = function.params().stream().filter(Param::inReply)
+            .allMatch(function.results()::contains);
+        if (function.reply() != Reply.SYNC && function.hasOutputs()
+            && !(function.reply() == Reply.PROBE && hasResultsOnly)) {
             throw bad(symbol, "only a synchronous function has outputs", "reply=" + function.reply());
         }
         if (!function.backend() && function.travels() && function.workerReason() == null) {
@@ -88,12 +92,27 @@ final class DescriptionRules {
             throw bad(symbol, "gate is for functions that travel", "");
         }
         // The stream of a credited function of another library may be part of the state of its handle.
-        if (function.travels() && function.gate() != null && function.issuesWork() && function.stream() == null) {
+        if (function.travels() && function.gate() != null && function.gate() != Gate.WAITS && function.issuesWork()
+            && function.stream() == null) {
             throw bad(symbol, "a function that puts work into a stream has a parameter of type CUstream", "");
         }
         if (function.travels()) {
             function.params().forEach(param -> checkParam(function, param));
             checkBulk(function);
+        }
+    }
+
+    /** Checks that functions with one backend method have the same parameters, apart from their types. */
+    private static void checkFamily(String method, List<ApiFunction> functions) {
+        List<String> names = functions.getFirst().params().stream().map(Param::name).toList();
+        for (ApiFunction function : functions) {
+            boolean hasForm = function.family() != null && function.family().form() != null;
+            boolean firstHasForm = functions.getFirst().family() != null
+                && functions.getFirst().family().form() != null;
+            if (hasForm != firstHasForm || !names.equals(function.params().stream().map(Param::name).toList())
+                || function.manual() != functions.getFirst().manual()) {
+                throw bad(function.symbol(), "functions of one family have the same parameters", "family=" + method);
+            }
         }
     }
 
@@ -138,9 +157,10 @@ final class DescriptionRules {
         if (RESERVED.contains(param.name())) {
             throw bad(owner, "generated code needs this name", "reserved=" + RESERVED);
         }
-        for (SizeExpression size : new SizeExpression[] {param.bytes(), param.device()}) {
+        for (SizeExpression size : new SizeExpression[] {param.bytes(), param.device(),
+            param.scalar() == null ? null : param.scalar().bytes()}) {
             for (String name : size == null ? List.<String>of() : size.references()) {
-                if (function.number(name) == null) {
+                if (function.number(name) == null && !(size.operations().contains("sum") && function.isArray(name))) {
                     throw bad(owner, "a size must use numbers of the call only", "name=" + name);
                 }
             }

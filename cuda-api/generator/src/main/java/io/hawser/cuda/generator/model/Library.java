@@ -1,9 +1,11 @@
 package io.hawser.cuda.generator.model;
 
 import io.hawser.cuda.generator.yaml.LibraryYaml.Errors;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.stream.Collectors;
 
 /**
  * A described library.
@@ -39,6 +41,20 @@ public record Library(String name, int number, String soname, String javaName, S
     /** All functions with a record of their own. */
     public List<ApiFunction> travelling() {
         return functions().stream().filter(ApiFunction::travels).toList();
+    }
+
+    /** The functions of the backend, by the method that serves them. */
+    public Map<String, List<ApiFunction>> methods() {
+        return travelling().stream().filter(ApiFunction::backend)
+            .collect(Collectors.groupingBy(ApiFunction::method, LinkedHashMap::new, Collectors.toList()));
+    }
+
+    /** The letters of the number types of its functions that travel. */
+    public List<Family> forms() {
+        Map<String, Family> forms = new LinkedHashMap<>();
+        travelling().stream().map(ApiFunction::family).filter(f -> f != null && f.form() != null)
+            .forEach(f -> forms.putIfAbsent(f.constant(), f));
+        return List.copyOf(forms.values());
     }
 
     /** C's type of a function's result. */

@@ -15,9 +15,21 @@ package io.hawser.cuda.generator.model;
  * @param bulk whether a buffer is sent without copying it first.
  * @param device bytes of the session's device memory required at this address; null for none.
  * @param conversion macro of the guest that converts C's argument to the structure that travels; null for none.
+ * @param scalar a number behind a pointer, on host or device; null for anything else.
  */
 public record Param(String name, String type, Shape shape, CType value, SizeExpression bytes, int max,
-    boolean nullable, boolean variable, boolean bulk, SizeExpression device, String conversion) {
+    boolean nullable, boolean variable, boolean bulk, SizeExpression device, String conversion,
+    Scalar scalar) {
+
+    /**
+     * A number behind a pointer of C, on host or device.
+     *
+     * @param bytes its size.
+     * @param isRead whether the call reads it.
+     * @param isResult whether the call writes it.
+     */
+    public record Scalar(SizeExpression bytes, boolean isRead, boolean isResult) {
+    }
 
     /** The form of a parameter on the wire. */
     public enum Shape {

@@ -20,6 +20,10 @@ final class ParamReader {
             return param(Shape.LOCAL, null, null);
         }
         boolean pointer = yaml.type().endsWith("*");
+        if (scalar() != null) {
+            return param(yaml.dir().equals("in") ? Shape.STRUCT : Shape.INOUT,
+                plain(types.find(yaml.scalar() != null ? "HwsScalar" : "HwsScalars")), null);
+        }
         return switch (yaml.dir()) {
             case "new" -> param(Shape.NEW, handle(types.pointee(yaml.type())), null);
             case "drop" -> param(Shape.DROP, handle(types.find(yaml.type())), null);
@@ -28,6 +32,10 @@ final class ParamReader {
             case "in" -> pointer || yaml.descriptor() != null ? inPointer() : inValue();
             default -> throw bad("dir must be in, out, inout, new or drop", "dir=" + yaml.dir());
         };
+    }
+
+    private String scalar() {
+        return yaml.scalar() != null ? yaml.scalar() : yaml.scalars();
     }
 
     private Param inValue() {
@@ -39,9 +47,6 @@ final class ParamReader {
     private Param inPointer() {
         if (yaml.descriptor() != null) {
             return param(Shape.STRUCT, plain(types.find(yaml.descriptor())), null);
-        }
-        if (yaml.scalar() != null) {
-            return param(Shape.STRUCT, plain(types.find("HwsScalar")), null);
         }
         if (yaml.device() != null || yaml.unchecked() != null) {
             return param(Shape.NUMBER, types.find("unsigned long long"), null);
@@ -84,10 +89,13 @@ final class ParamReader {
             throw bad("a buffer must have max and limit, the abuse that it stops", "max=" + yaml.max());
         }
         String conversion = yaml.descriptor() != null ? "HWS_DESCRIPTOR(" + yaml.descriptor() + ", " + yaml.name() + ")"
-            : yaml.scalar() != null ? "HWS_SCALAR(" + yaml.name() + ", " + yaml.scalar() + ")" : null;
+            : null;
+        Param.Scalar scalar = scalar() == null ? null : new Param.Scalar(SizeExpression.parse(owner, scalar()),
+            !yaml.dir().equals("out"), !yaml.dir().equals("in"));
         return new Param(yaml.name(), yaml.type(), shape, value, bytes, yaml.max() == null ? 0 : yaml.max(),
             yaml.nullable(), yaml.variable(), yaml.bulk(),
-            yaml.device() == null ? null : SizeExpression.parse(owner, yaml.device()), conversion);
+            yaml.device() == null ? null : SizeExpression.parse(owner, yaml.device()), conversion,
+            scalar);
     }
 
     private CType handle(CType type) {

@@ -13,7 +13,9 @@ import java.util.stream.Stream;
  *
  * <p>Only the worker evaluates sizes of device memory. They may also have {@code pick(number, ifZero, otherwise)},
  * {@code matrix(ld, rows, columns, elementBytes)} and {@code vector(n, increment, elementBytes)}. {@code triangle(n)}
- * is the number of elements of a packed triangle, {@code element(cudaDataType)} the bytes of an element.
+ * is the number of elements of a packed triangle. {@code element(cudaDataType)} is the bytes of an element, and
+ * {@code compute(cublasComputeType_t, cudaDataType)} those of a number of a product; sizes of numbers have both.
+ * {@code sum(array, elementBytes)} adds the integers of an array of the call.
  */
 public sealed interface SizeExpression {
     /** A number. */
@@ -30,7 +32,7 @@ public sealed interface SizeExpression {
 
     /** The operations with a name: the number of their operands. */
     Map<String, Integer> OPERATIONS = Map.of("box", 3, "pick", 3, "matrix", 4, "vector", 3, "triangle", 1,
-        "element", 1);
+        "element", 1, "compute", 2, "sum", 2);
 
     /** Parses a text; error messages name the {@code owner}. */
     static SizeExpression parse(String owner, String text) {
@@ -80,6 +82,12 @@ public sealed interface SizeExpression {
                     case "multiply" -> Math.multiplyExact(operands.get(0), operands.get(1));
                     case "box" -> operands.get(1) == 0 || operands.get(2) == 0 ? 0
                         : Math.addExact(Math.multiplyExact(operands.get(0), operands.get(1) - 1), operands.get(2));
+                    case "compute" -> {
+                        if (operands.get(0) >= 16) { // no such type is smaller
+                            throw new IllegalStateException(operation.name());
+                        }
+                        yield 0L;
+                    }
                     default -> throw new IllegalStateException(operation.name());
                 };
             }
@@ -167,7 +175,8 @@ public sealed interface SizeExpression {
         private DescriptionException bad() {
             return new DescriptionException(owner + ": a size is made of names, numbers, +, * and () and of"
                 + " box(pitch, rows, width), pick(number, ifZero, otherwise), matrix(ld, rows, columns, bytes),"
-                + " vector(n, increment, bytes), triangle(n), element(type): size=" + text + ", at=" + at);
+                + " vector(n, increment, bytes), triangle(n), element(type), compute(computation, type),"
+                + " sum(array, elementBytes): size=" + text + ", at=" + at);
         }
     }
 }

@@ -20,7 +20,8 @@ public record GroupYaml(String library, String group, String local, List<JsonNod
      *
      * @param symbol exported name, or a name that exists only on the wire.
      * @param forms forms of the library for which the description is repeated, with consecutive opcodes; null for none.
-     *     In its texts, {@code <T>} is the form's letter and {@code <name>} a text of the form.
+     *     In its texts, {@code <T>} is the form's letter, {@code <name>} a text of the form, and {@code <i>} the bytes
+     *     of an integer.
      * @param wide whether each is followed by a function with the suffix _64, whose int parameters are int64_t.
      * @param opcode number within the library, of the first; null when it does not travel.
      * @param since first version that has it, for example 11.2; null for wire functions.
@@ -64,10 +65,11 @@ public record GroupYaml(String library, String group, String local, List<JsonNod
      * @param device bytes of the session's device memory required at an address.
      * @param unchecked reason why no size of the memory behind an address can be known.
      * @param descriptor the structure that travels in place of a descriptor that the guest keeps.
-     * @param scalar bytes of a number behind a pointer, on host or device.
+     * @param scalar bytes of a number behind a pointer, on host or device; an output travels back from the host.
+     * @param scalars as {@code scalar}, for an array of up to 40 bytes.
      */
     public record ParamYaml(String name, String type, String dir, String bytes, String count, boolean string,
         Integer max, String limit, boolean nullable, boolean variable, boolean bulk, String device,
-        String unchecked, String descriptor, @JsonProperty("scalar") String scalar) {
+        String unchecked, String descriptor, @JsonProperty("scalar") String scalar, String scalars) {
     }
 }

@@ -67,6 +67,12 @@ static inline uint64_t hws_size_box(uint64_t pitch, uint64_t rows, uint64_t widt
     return rows == 0 || width == 0 ? 0 : hws_size_add(hws_size_multiply(pitch, rows - 1), width);
 }
 
+/* Bytes of a number of a cudaDataType; 0 for an unknown type, and for one without whole bytes. */
+uint64_t hws_size_element(uint64_t type);
+
+/* Bytes of the factors of a product: they have the type of the computation, complex when the matrices are. */
+uint64_t hws_size_compute(uint64_t compute, uint64_t type);
+
 /* A part of a payload in which calls may differ and still be equal to hws_probe(). */
 typedef struct hws_vary {
     uint32_t offset;

@@ -1,6 +1,5 @@
 package io.hawser.gpu.software.math;
 
-import io.hawser.gpu.software.math.OpenBlas.Shape;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -14,10 +13,27 @@ import java.lang.foreign.ValueLayout;
 record Product(OpenBlas blas, Type ab, Type c, Shape shape) {
     private static final MemorySegment ALL = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
 
+    /** cblas.h, CblasNoTrans; CblasTrans and CblasConjTrans follow. */
+    static final int NO_TRANSPOSE = 111;
+
+    private static final int COLUMN_MAJOR = 102; // cblas.h, CblasColMajor
+
+    /** Dimensions of a product; {@code transa} and {@code transb} are cblas.h's CBLAS_TRANSPOSE. */
+    record Shape(int transa, int transb, int m, int n, int k, int lda, int ldb, int ldc) {
+    }
+
+    /** C = alpha * op(A) * op(B) + beta * C, with matrices at addresses; scalars hold a number of the type. */
+    private void gemm(Type type, Shape s, MemorySegment alpha, long a, long b, MemorySegment beta, long c) {
+        Object factor = type.isComplex() ? (Object) alpha.address() : type.real(alpha);
+        Object addend = type.isComplex() ? (Object) beta.address() : type.real(beta);
+        Object _ = blas.call("cblas_" + type.letter() + "gemm", null, COLUMN_MAJOR, s.transa, s.transb, s.m, s.n, s.k,
+            factor, a, s.lda, b, s.ldb, addend, c, s.ldc);
+    }
+
     /** Computes one product. */
     void compute(MemorySegment alpha, long a, long b, MemorySegment beta, long result) {
         if (!ab.isShort()) {
-            blas.gemm(ab, shape, alpha, a, b, beta, result);
+            gemm(ab, shape, alpha, a, b, beta, result);
             return;
         }
         try (Arena arena = Arena.ofConfined()) {
@@ -30,7 +46,7 @@ record Product(OpenBlas blas, Type ab, Type c, Shape shape) {
             MemorySegment wideC = c.isShort() ? widen(arena, c, result, shape.m(), shape.n(), shape.ldc()) : null;
             Shape wide = new Shape(shape.transa(), shape.transb(), shape.m(), shape.n(), shape.k(), Math.max(rowsA, 1),
                 Math.max(rowsB, 1), c.isShort() ? Math.max(shape.m(), 1) : shape.ldc());
-            blas.gemm(Type.FLOAT, wide, alpha, wideA.address(), wideB.address(), beta,
+            gemm(Type.FLOAT, wide, alpha, wideA.address(), wideB.address(), beta,
                 c.isShort() ? wideC.address() : result);
             for (long column = 0; c.isShort() && column < shape.n(); column++) {
                 for (long row = 0; row < shape.m(); row++) {
@@ -42,7 +58,7 @@ record Product(OpenBlas blas, Type ab, Type c, Shape shape) {
     }
 
     private static boolean isTransposed(int operation) {
-        return operation != SoftwareCublas.NO_TRANSPOSE;
+        return operation != NO_TRANSPOSE;
     }
 
     private static MemorySegment widen(Arena arena, Type type, long from, long rows, long columns, long ld) {

@@ -8,39 +8,116 @@ import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_SUCCE
 import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.cublas.CublasDriver;
+import io.hawser.cuda.generated.cublas.CublasForm;
 import io.hawser.cuda.generated.cublas.cublasComputeType_t;
 import io.hawser.cuda.generated.cublas.libraryPropertyType_t;
-import io.hawser.gpu.software.math.OpenBlas.Shape;
+import io.hawser.gpu.software.math.Product.Shape;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.Arrays;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 
 /**
- * cuBLAS on the software GPU: products of matrices, in stream order. All other functions return "not supported".
- * Session thread; products run on the device's threads.
+ * cuBLAS on the software GPU: the routines of {@link Routine}, products of several types, and rotations, in stream
+ * order. All other functions return "not supported". Session thread; the work runs on the device's threads.
  */
 final class SoftwareCublas implements CublasBackend, CublasDriver {
-    /** cblas.h, CblasNoTrans; CblasTrans and CblasConjTrans follow. */
-    static final int NO_TRANSPOSE = 111;
-
     private static final int[] VERSION = {13, 0, 0}; // of the interface, as CUDA 13.0 has it
     private static final int OPERATIONS = 3; // CUBLAS_OP_N, _T and _C
 
     private final GpuBackend gpu;
     private final OpenBlas blas;
+    private final CublasDriver driver;
     private final Map<Long, Long> streams = new ConcurrentHashMap<>(); // of handles
     private long lastHandle;
 
     SoftwareCublas(GpuBackend gpu, OpenBlas blas) {
         this.gpu = gpu;
         this.blas = blas;
+        driver = (CublasDriver) Proxy.newProxyInstance(CublasDriver.class.getClassLoader(),
+            new Class<?>[] {CublasDriver.class}, (proxy, method, arguments) -> serve(method, arguments));
     }
 
     @Override
     public CublasDriver driver() {
-        return this;
+        return driver;
+    }
+
+    /** Serves the functions of the table; the methods of this class serve the others. */
+    private Object serve(Method method, Object[] arguments) throws Throwable {
+        Routine routine = Routine.ALL.get(method.getName());
+        if (routine == null) {
+            try {
+                return method.invoke(this, arguments);
+            } catch (InvocationTargetException e) {
+                throw e.getCause();
+            }
+        }
+        return run(routine, (CublasForm) arguments[0], (boolean) arguments[1], (MemorySegment) arguments[2],
+            Arrays.copyOfRange(arguments, 3, arguments.length));
+    }
+
+    private int run(Routine routine, CublasForm form, boolean isWide, MemorySegment handle, Object[] values) {
+        Type type = Type.of(form);
+        boolean isComplexRotation = routine.name().equals("rot") && (form == CublasForm.C || form == CublasForm.Z);
+        String function = BoundRoutine.function(routine, form);
+        if (type == null || isComplexRotation || !blas.has(function)) {
+            return CUBLAS_STATUS_NOT_SUPPORTED;
+        }
+        BoundRoutine bound = new BoundRoutine(blas, routine, function, type,
+            type.isComplex() && form != CublasForm.CS && form != CublasForm.ZD, isWide);
+        int status = bound.bind(values);
+        if (status != CUBLAS_STATUS_SUCCESS) {
+            return status;
+        }
+        return routine.isReduction() ? issue(handle, bound::reduce, (MemorySegment) values[values.length - 1])
+            : issue(handle, bound::compute);
+    }
+
+    private int issue(MemorySegment handle, Runnable work) {
+        return gpu.hostFunction(streams.get(handle.address()), work) == 0 ? CUBLAS_STATUS_SUCCESS
+            : CUBLAS_STATUS_EXECUTION_FAILED;
+    }
+
+    /** Work that writes a number: to its address on the device in stream order, or to the host, after a wait. */
+    private interface Reduction {
+        void writeTo(MemorySegment target);
+    }
+
+    private int issue(MemorySegment handle, Reduction work, MemorySegment result) {
+        if (result.byteSize() == 0) {
+            MemorySegment target = result.reinterpret(Type.MAX_BYTES);
+            return issue(handle, () -> work.writeTo(target));
+        }
+        MemorySegment number = Arena.ofAuto().allocate(Type.MAX_BYTES, Type.MAX_BYTES);
+        CountDownLatch done = new CountDownLatch(1);
+        boolean[] succeeded = new boolean[1];
+        int status = issue(handle, () -> {
+            try {
+                work.writeTo(number);
+                succeeded[0] = true;
+            } finally {
+                done.countDown();
+            }
+        });
+        if (status != CUBLAS_STATUS_SUCCESS) {
+            return status;
+        }
+        try {
+            done.await();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return CUBLAS_STATUS_EXECUTION_FAILED;
+        }
+        MemorySegment.copy(number, 0, result, 0, Math.min(Type.MAX_BYTES, result.byteSize()));
+        return succeeded[0] ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
     }
 
     @Override
@@ -82,14 +159,39 @@ final class SoftwareCublas implements CublasBackend, CublasDriver {
         return CUBLAS_STATUS_SUCCESS;
     }
 
-    /** A matrix, or equally spaced ones. */
-    private record Matrix(long address, long ld, long stride) {
+    @Override
+    public int cublasTrotg_v2(CublasForm form, MemorySegment handle, MemorySegment a, MemorySegment b,
+        MemorySegment c, MemorySegment s) {
+        String function = "cblas_" + form.name().toLowerCase(Locale.ROOT) + "rotg";
+        if (!blas.has(function)) {
+            return CUBLAS_STATUS_NOT_SUPPORTED;
+        }
+        return rotate(handle, a.byteSize() == 0, () -> {
+            Object _ = blas.call(function, null, a.address(), b.address(), c.address(), s.address());
+        });
     }
 
-    /** A number: its bytes, or its address on the device (a segment without bytes). */
-    private static MemorySegment stable(MemorySegment scalar) {
-        return scalar.byteSize() == 0 ? scalar.reinterpret(Type.MAX_BYTES)
-            : Arena.ofAuto().allocate(Type.MAX_BYTES, Type.MAX_BYTES).copyFrom(scalar);
+    @Override
+    public int cublasTrotmg_v2(CublasForm form, MemorySegment handle, MemorySegment d1, MemorySegment d2,
+        MemorySegment x1, MemorySegment y1, MemorySegment param) {
+        Type type = Type.of(form);
+        return rotate(handle, d1.byteSize() == 0, () -> {
+            Object _ = blas.call("cblas_" + form.name().toLowerCase(Locale.ROOT) + "rotmg", null, d1.address(),
+                d2.address(), x1.address(), type.real(y1), param.address());
+        });
+    }
+
+    /** Numbers on the host depend on no work of the device. */
+    private int rotate(MemorySegment handle, boolean onDevice, Runnable rotation) {
+        if (onDevice) {
+            return issue(handle, rotation);
+        }
+        rotation.run();
+        return CUBLAS_STATUS_SUCCESS;
+    }
+
+    /** A matrix, or equally spaced ones. */
+    private record Matrix(long address, long ld, long stride) {
     }
 
     private int multiply(MemorySegment handle, Type ab, Type c, int transa, int transb, long m, long n, long k,
@@ -112,18 +214,18 @@ final class SoftwareCublas implements CublasBackend, CublasDriver {
             > Integer.MAX_VALUE) {
             return CUBLAS_STATUS_NOT_SUPPORTED; // OpenBLAS counts in 32 bits
         }
-        Product product = new Product(blas, ab, c, new Shape(NO_TRANSPOSE + transa, NO_TRANSPOSE + transb, (int) m,
-            (int) n, (int) k, (int) left.ld, (int) right.ld, (int) result.ld));
-        MemorySegment first = stable(alpha);
-        MemorySegment second = stable(beta);
-        int issued = gpu.hostFunction(streams.get(handle.address()), () -> {
+        Product product = new Product(blas, ab, c, new Shape(Product.NO_TRANSPOSE + transa,
+            Product.NO_TRANSPOSE + transb, (int) m, (int) n, (int) k, (int) left.ld, (int) right.ld,
+            (int) result.ld));
+        MemorySegment first = BoundRoutine.stable(alpha);
+        MemorySegment second = BoundRoutine.stable(beta);
+        return issue(handle, () -> {
             for (long i = 0; i < batch; i++) {
                 product.compute(first, left.address + i * left.stride * ab.bytes(),
                     right.address + i * right.stride * ab.bytes(), second,
                     result.address + i * result.stride * c.bytes());
             }
         });
-        return issued == 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
     }
 
     /** The type of a product with this computation; null for one that this GPU lacks. */
@@ -141,143 +243,7 @@ final class SoftwareCublas implements CublasBackend, CublasDriver {
     }
 
     @Override
-    public int cublasSgemm_v2(MemorySegment handle, int transa, int transb, int m, int n, int k,
-        MemorySegment alpha, long A, int lda, long B, int ldb, MemorySegment beta, long C, int ldc) {
-        return multiply(handle, Type.FLOAT, Type.FLOAT, transa, transb, m, n, k, alpha, new Matrix(A, lda, 0),
-            new Matrix(B, ldb, 0), beta, new Matrix(C, ldc, 0), 1);
-    }
-
-    @Override
-    public int cublasSgemmStridedBatched(MemorySegment handle, int transa, int transb, int m, int n, int k,
-        MemorySegment alpha, long A, int lda, long strideA, long B, int ldb, long strideB, MemorySegment beta, long C,
-        int ldc, long strideC, int batchCount) {
-        return multiply(handle, Type.FLOAT, Type.FLOAT, transa, transb, m, n, k, alpha, new Matrix(A, lda, strideA),
-            new Matrix(B, ldb, strideB), beta, new Matrix(C, ldc, strideC), batchCount);
-    }
-
-    @Override
-    public int cublasSgemm_v2_64(MemorySegment handle, int transa, int transb, long m, long n, long k,
-        MemorySegment alpha, long A, long lda, long B, long ldb, MemorySegment beta, long C, long ldc) {
-        return multiply(handle, Type.FLOAT, Type.FLOAT, transa, transb, m, n, k, alpha, new Matrix(A, lda, 0),
-            new Matrix(B, ldb, 0), beta, new Matrix(C, ldc, 0), 1);
-    }
-
-    @Override
-    public int cublasSgemmStridedBatched_64(MemorySegment handle, int transa, int transb, long m, long n, long k,
-        MemorySegment alpha, long A, long lda, long strideA, long B, long ldb, long strideB, MemorySegment beta, long C,
-        long ldc, long strideC, long batchCount) {
-        return multiply(handle, Type.FLOAT, Type.FLOAT, transa, transb, m, n, k, alpha, new Matrix(A, lda, strideA),
-            new Matrix(B, ldb, strideB), beta, new Matrix(C, ldc, strideC), batchCount);
-    }
-
-    @Override
-    public int cublasDgemm_v2(MemorySegment handle, int transa, int transb, int m, int n, int k,
-        MemorySegment alpha, long A, int lda, long B, int ldb, MemorySegment beta, long C, int ldc) {
-        return multiply(handle, Type.DOUBLE, Type.DOUBLE, transa, transb, m, n, k, alpha, new Matrix(A, lda, 0),
-            new Matrix(B, ldb, 0), beta, new Matrix(C, ldc, 0), 1);
-    }
-
-    @Override
-    public int cublasDgemmStridedBatched(MemorySegment handle, int transa, int transb, int m, int n, int k,
-        MemorySegment alpha, long A, int lda, long strideA, long B, int ldb, long strideB, MemorySegment beta, long C,
-        int ldc, long strideC, int batchCount) {
-        return multiply(handle, Type.DOUBLE, Type.DOUBLE, transa, transb, m, n, k, alpha, new Matrix(A, lda, strideA),
-            new Matrix(B, ldb, strideB), beta, new Matrix(C, ldc, strideC), batchCount);
-    }
-
-    @Override
-    public int cublasDgemm_v2_64(MemorySegment handle, int transa, int transb, long m, long n, long k,
-        MemorySegment alpha, long A, long lda, long B, long ldb, MemorySegment beta, long C, long ldc) {
-        return multiply(handle, Type.DOUBLE, Type.DOUBLE, transa, transb, m, n, k, alpha, new Matrix(A, lda, 0),
-            new Matrix(B, ldb, 0), beta, new Matrix(C, ldc, 0), 1);
-    }
-
-    @Override
-    public int cublasDgemmStridedBatched_64(MemorySegment handle, int transa, int transb, long m, long n, long k,
-        MemorySegment alpha, long A, long lda, long strideA, long B, long ldb, long strideB, MemorySegment beta, long C,
-        long ldc, long strideC, long batchCount) {
-        return multiply(handle, Type.DOUBLE, Type.DOUBLE, transa, transb, m, n, k, alpha, new Matrix(A, lda, strideA),
-            new Matrix(B, ldb, strideB), beta, new Matrix(C, ldc, strideC), batchCount);
-    }
-
-    @Override
-    public int cublasCgemm_v2(MemorySegment handle, int transa, int transb, int m, int n, int k,
-        MemorySegment alpha, long A, int lda, long B, int ldb, MemorySegment beta, long C, int ldc) {
-        return multiply(handle, Type.COMPLEX, Type.COMPLEX, transa, transb, m, n, k, alpha, new Matrix(A, lda, 0),
-            new Matrix(B, ldb, 0), beta, new Matrix(C, ldc, 0), 1);
-    }
-
-    @Override
-    public int cublasCgemmStridedBatched(MemorySegment handle, int transa, int transb, int m, int n, int k,
-        MemorySegment alpha, long A, int lda, long strideA, long B, int ldb, long strideB, MemorySegment beta, long C,
-        int ldc, long strideC, int batchCount) {
-        return multiply(handle, Type.COMPLEX, Type.COMPLEX, transa, transb, m, n, k, alpha, new Matrix(A, lda, strideA),
-            new Matrix(B, ldb, strideB), beta, new Matrix(C, ldc, strideC), batchCount);
-    }
-
-    @Override
-    public int cublasCgemm_v2_64(MemorySegment handle, int transa, int transb, long m, long n, long k,
-        MemorySegment alpha, long A, long lda, long B, long ldb, MemorySegment beta, long C, long ldc) {
-        return multiply(handle, Type.COMPLEX, Type.COMPLEX, transa, transb, m, n, k, alpha, new Matrix(A, lda, 0),
-            new Matrix(B, ldb, 0), beta, new Matrix(C, ldc, 0), 1);
-    }
-
-    @Override
-    public int cublasCgemmStridedBatched_64(MemorySegment handle, int transa, int transb, long m, long n, long k,
-        MemorySegment alpha, long A, long lda, long strideA, long B, long ldb, long strideB, MemorySegment beta, long C,
-        long ldc, long strideC, long batchCount) {
-        return multiply(handle, Type.COMPLEX, Type.COMPLEX, transa, transb, m, n, k, alpha, new Matrix(A, lda, strideA),
-            new Matrix(B, ldb, strideB), beta, new Matrix(C, ldc, strideC), batchCount);
-    }
-
-    @Override
-    public int cublasZgemm_v2(MemorySegment handle, int transa, int transb, int m, int n, int k,
-        MemorySegment alpha, long A, int lda, long B, int ldb, MemorySegment beta, long C, int ldc) {
-        return multiply(handle, Type.DOUBLE_COMPLEX, Type.DOUBLE_COMPLEX, transa, transb, m, n, k, alpha,
-            new Matrix(A, lda, 0), new Matrix(B, ldb, 0), beta, new Matrix(C, ldc, 0), 1);
-    }
-
-    @Override
-    public int cublasZgemmStridedBatched(MemorySegment handle, int transa, int transb, int m, int n, int k,
-        MemorySegment alpha, long A, int lda, long strideA, long B, int ldb, long strideB, MemorySegment beta, long C,
-        int ldc, long strideC, int batchCount) {
-        return multiply(handle, Type.DOUBLE_COMPLEX, Type.DOUBLE_COMPLEX, transa, transb, m, n, k, alpha,
-            new Matrix(A, lda, strideA), new Matrix(B, ldb, strideB), beta, new Matrix(C, ldc, strideC), batchCount);
-    }
-
-    @Override
-    public int cublasZgemm_v2_64(MemorySegment handle, int transa, int transb, long m, long n, long k,
-        MemorySegment alpha, long A, long lda, long B, long ldb, MemorySegment beta, long C, long ldc) {
-        return multiply(handle, Type.DOUBLE_COMPLEX, Type.DOUBLE_COMPLEX, transa, transb, m, n, k, alpha,
-            new Matrix(A, lda, 0), new Matrix(B, ldb, 0), beta, new Matrix(C, ldc, 0), 1);
-    }
-
-    @Override
-    public int cublasZgemmStridedBatched_64(MemorySegment handle, int transa, int transb, long m, long n, long k,
-        MemorySegment alpha, long A, long lda, long strideA, long B, long ldb, long strideB, MemorySegment beta, long C,
-        long ldc, long strideC, long batchCount) {
-        return multiply(handle, Type.DOUBLE_COMPLEX, Type.DOUBLE_COMPLEX, transa, transb, m, n, k, alpha,
-            new Matrix(A, lda, strideA), new Matrix(B, ldb, strideB), beta, new Matrix(C, ldc, strideC), batchCount);
-    }
-
-    @Override
-    public int cublasGemmEx(MemorySegment handle, int transa, int transb, int m, int n, int k, MemorySegment alpha,
-        long A, int Atype, int lda, long B, int Btype, int ldb, MemorySegment beta, long C, int Ctype, int ldc,
-        int computeType, int algo) {
-        return multiply(handle, type(Atype, Btype, computeType), Type.of(Ctype), transa, transb, m, n, k, alpha,
-            new Matrix(A, lda, 0), new Matrix(B, ldb, 0), beta, new Matrix(C, ldc, 0), 1);
-    }
-
-    @Override
-    public int cublasGemmStridedBatchedEx(MemorySegment handle, int transa, int transb, int m, int n, int k,
-        MemorySegment alpha, long A, int Atype, int lda, long strideA, long B, int Btype, int ldb, long strideB,
-        MemorySegment beta, long C, int Ctype, int ldc, long strideC, int batchCount, int computeType, int algo) {
-        return multiply(handle, type(Atype, Btype, computeType), Type.of(Ctype), transa, transb, m, n, k, alpha,
-            new Matrix(A, lda, strideA), new Matrix(B, ldb, strideB), beta, new Matrix(C, ldc, strideC), batchCount);
-    }
-
-    @Override
-    public int cublasGemmEx_64(MemorySegment handle, int transa, int transb, long m, long n, long k,
+    public int cublasGemmEx(boolean isWide, MemorySegment handle, int transa, int transb, long m, long n, long k,
         MemorySegment alpha, long A, int Atype, long lda, long B, int Btype, long ldb, MemorySegment beta, long C,
         int Ctype, long ldc, int computeType, int algo) {
         return multiply(handle, type(Atype, Btype, computeType), Type.of(Ctype), transa, transb, m, n, k, alpha,
@@ -285,9 +251,10 @@ final class SoftwareCublas implements CublasBackend, CublasDriver {
     }
 
     @Override
-    public int cublasGemmStridedBatchedEx_64(MemorySegment handle, int transa, int transb, long m, long n, long k,
-        MemorySegment alpha, long A, int Atype, long lda, long strideA, long B, int Btype, long ldb, long strideB,
-        MemorySegment beta, long C, int Ctype, long ldc, long strideC, long batchCount, int computeType, int algo) {
+    public int cublasGemmStridedBatchedEx(boolean isWide, MemorySegment handle, int transa, int transb, long m, long n,
+        long k, MemorySegment alpha, long A, int Atype, long lda, long strideA, long B, int Btype, long ldb,
+        long strideB, MemorySegment beta, long C, int Ctype, long ldc, long strideC, long batchCount, int computeType,
+        int algo) {
         return multiply(handle, type(Atype, Btype, computeType), Type.of(Ctype), transa, transb, m, n, k, alpha,
             new Matrix(A, lda, strideA), new Matrix(B, ldb, strideB), beta, new Matrix(C, ldc, strideC), batchCount);
     }

@@ -1,6 +1,9 @@
 package io.hawser.gpu.software.math;
 
+import io.hawser.cuda.generated.cublas.CublasForm;
 import io.hawser.cuda.generated.cublas.cudaDataType_t;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /** Types of the elements of matrices. */
 enum Type {
@@ -29,6 +32,43 @@ enum Type {
     /** Bytes of an element. */
     int bytes() {
         return bytes;
+    }
+
+    /** Whether an element has two parts. */
+    boolean isComplex() {
+        return this == COMPLEX || this == DOUBLE_COMPLEX;
+    }
+
+    /** Whether the parts of an element have 64 bits. */
+    boolean isDouble() {
+        return this == DOUBLE || this == DOUBLE_COMPLEX;
+    }
+
+    /** The letter of this type in names of functions; that of float for short types. */
+    String letter() {
+        return switch (this) {
+            case FLOAT, HALF, BFLOAT -> "s";
+            case DOUBLE -> "d";
+            case COMPLEX -> "c";
+            case DOUBLE_COMPLEX -> "z";
+        };
+    }
+
+    /** The real number in memory that has the type of the parts of an element: Float or Double. */
+    Object real(MemorySegment number) {
+        return isDouble() ? (Object) number.reinterpret(Double.BYTES).get(ValueLayout.JAVA_DOUBLE_UNALIGNED, 0)
+            : number.reinterpret(Float.BYTES).get(ValueLayout.JAVA_FLOAT_UNALIGNED, 0);
+    }
+
+    /** The type of the elements of vectors and matrices in a form of a function; null for any other. */
+    static Type of(CublasForm form) {
+        return switch (form) {
+            case S -> FLOAT;
+            case D -> DOUBLE;
+            case C, SC, CS -> COMPLEX;
+            case Z, DZ, ZD -> DOUBLE_COMPLEX;
+            default -> null;
+        };
     }
 
     /** Whether products are computed in float, on converted matrices. */
