@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.cublas.CublasOpcodes;
+import io.hawser.cuda.generated.cublas.HwsScalar;
+import io.hawser.cuda.generated.cublas.client.ResultReplyReader;
 import io.hawser.cuda.generated.cublas.cublasStatus_t;
 import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.fixture.Carrier;
@@ -14,6 +16,7 @@ import io.hawser.worker.fixture.HeapMath;
 import io.hawser.worker.fixture.Rig;
 import io.hawser.worker.session.CudaResult;
 import java.io.IOException;
+import java.lang.foreign.ValueLayout;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -27,6 +30,7 @@ class CublasCallsTest {
     private static final class Product implements Consumer<RecordWriter> {
         private final long handle;
         private long stream;
+        private Integer pointerMode; // null: where the numbers are
         private int mathMode;
         private int scalarBytes = Float.BYTES;
         private long scalar; // on the device
@@ -45,6 +49,7 @@ class CublasCallsTest {
             out.fixed(192);
             out.i64(0, handle);
             out.i64(8, stream);
+            out.i32(32, pointerMode == null ? scalar == 0 ? 0 : 1 : pointerMode);
             out.i32(36, mathMode);
             out.i32(64, rows);
             out.i32(68, N);
@@ -150,6 +155,80 @@ class CublasCallsTest {
             product.scalarBytes = 17;
             rig.guest().send(CublasOpcodes.cublasSgemm_v2, Guest.CREDITED, product);
             assertTrue(rig.guest().reasonOfLoss().contains("number"));
+        }
+    }
+
+    @Test
+    void shouldEndSessionForNumberOfAnotherType() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Product product = new Product(create(rig.guest()), rig.guest().allocate(BYTES));
+            product.scalarBytes = Double.BYTES;
+            rig.guest().send(CublasOpcodes.cublasSgemm_v2, Guest.CREDITED, product);
+            assertTrue(rig.guest().reasonOfLoss().contains("number"));
+        }
+    }
+
+    /** A library in host pointer mode would follow an address of the guest in the worker's own memory. */
+    @Test
+    void shouldEndSessionForNumberElsewhereThanThePointerModeSays() throws IOException {
+        for (int pointerMode = 0; pointerMode < 2; pointerMode++) {
+            try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+                Product product = new Product(create(rig.guest()), rig.guest().allocate(BYTES));
+                product.scalar = pointerMode == 0 ? product.matrix : 0;
+                product.pointerMode = pointerMode;
+                rig.guest().send(CublasOpcodes.cublasSgemm_v2, Guest.CREDITED, product);
+                assertTrue(rig.guest().reasonOfLoss().contains("pointer mode"));
+            }
+        }
+    }
+
+    /** HwsCublasHandle, n, x, incx, y, incy, result. */
+    private static Consumer<RecordWriter> dot(long handle, long vector, int n, long result) {
+        return out -> {
+            out.fixed(128);
+            out.i64(0, handle);
+            out.i32(32, result == 0 ? 0 : 1);
+            out.i32(56, n);
+            out.i64(64, vector);
+            out.i32(72, 1);
+            out.i64(80, vector);
+            out.i32(88, 1);
+            out.i32(96, result == 0 ? 0 : 1);
+            out.i32(100, Float.BYTES);
+            out.i64(104, result);
+        };
+    }
+
+    @Test
+    void shouldReplyWithResultOnTheHostOnly() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long handle = create(guest);
+            long vector = guest.allocate(BYTES);
+            Guest.Received host = guest.replyTo(guest.send(CublasOpcodes.cublasSdot_v2, Guest.REPLY | Guest.CREDITED,
+                dot(handle, vector, N, 0)));
+            assertEquals(0, host.status());
+            assertEquals((float) N, ResultReplyReader.cublasSdot_v2(host.fields()).result().get(
+                ValueLayout.JAVA_FLOAT_UNALIGNED, HwsScalar.VALUE_OFFSET));
+            Guest.Received device = guest.replyTo(guest.send(CublasOpcodes.cublasSdot_v2, Guest.REPLY | Guest.CREDITED,
+                dot(handle, vector, N, vector)));
+            assertEquals(0, device.status());
+        }
+    }
+
+    @Test
+    void shouldRefuseResultOutsideTheSessionsMemory() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long handle = create(guest);
+            long vector = guest.allocate(BYTES);
+            for (long result : new long[] {vector + BYTES, vector - Float.BYTES, -1, 8}) {
+                assertEquals(cublasStatus_t.CUBLAS_STATUS_INVALID_VALUE, guest.replyTo(guest.send(
+                    CublasOpcodes.cublasSdot_v2, Guest.REPLY | Guest.CREDITED, dot(handle, vector, N, result)))
+                    .status(), "result=" + result);
+            }
+            assertEquals(cublasStatus_t.CUBLAS_STATUS_INVALID_VALUE, guest.replyTo(guest.send(
+                CublasOpcodes.cublasSdot_v2, Guest.REPLY | Guest.CREDITED, dot(handle, vector, BYTES, 0))).status());
         }
     }
 
