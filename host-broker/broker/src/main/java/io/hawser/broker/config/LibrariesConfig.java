@@ -1,5 +1,6 @@
 package io.hawser.broker.config;
 
+import io.hawser.broker.machine.MathLibraries;
 import io.smallrye.config.WithDefault;
 import java.nio.file.Path;
 import java.util.List;
@@ -12,6 +13,6 @@ public interface LibrariesConfig {
      * nobody but root and its own user can write it and the folders above it. A worker opens a library at the first
      * call of a session.
      */
-    @WithDefault("/usr/local/cuda/lib64,/usr/lib/x86_64-linux-gnu")
+    @WithDefault(MathLibraries.FOLDERS)
     List<Path> path();
 }

@@ -1,6 +1,7 @@
 package io.hawser.broker.jail;
 
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.machine.MathLibraries;
 import io.hawser.broker.model.JailMode;
 import io.hawser.broker.posix.IsolatedSpawner;
 import io.hawser.broker.posix.PosixException;

@@ -3,6 +3,7 @@ package io.hawser.broker.machine;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /** {@code hawser-broker --check}: prints the findings. It does not start Quarkus, so few problems can prevent it. */
@@ -24,6 +25,7 @@ public final class MachineCheckMain {
         if (!backend.equals("software") && Files.exists(Path.of("/dev/nvidiactl"))) {
             findings.addAll(DriverCheck.run());
         }
+        findings.addAll(libraries());
         boolean missing = false;
         for (Finding finding : findings) {
             System.out.println(switch (finding.level()) {
@@ -35,5 +37,15 @@ public final class MachineCheckMain {
         }
         System.out.println(missing ? "Something is missing: see above." : "Nothing is missing.");
         System.exit(missing ? 1 : 0);
+    }
+
+    /** The math libraries, by the same setting as the broker's. */
+    private static List<Finding> libraries() {
+        String environment = System.getenv().getOrDefault("HAWSER_LIBRARIES_PATH", MathLibraries.FOLDERS);
+        String path = System.getProperty("hawser.libraries.path", environment);
+        List<Finding> libraries = MathLibraries.find(Arrays.stream(path.split(",")).map(String::strip).map(Path::of)
+            .toList()).libraries().stream().map(library -> Finding.found("math library " + library)).toList();
+        return libraries.isEmpty() ? List.of(Finding.note("math libraries: none in " + path
+            + ", so calls of cuBLAS are not supported; name their folders in hawser.libraries.path")) : libraries;
     }
 }

@@ -2,7 +2,7 @@ package io.hawser.broker.pool;
 
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.jail.Confinement;
-import io.hawser.broker.jail.MathLibraries;
+import io.hawser.broker.machine.MathLibraries;
 import io.hawser.broker.model.WorkerKind;
 import java.io.File;
 import java.io.IOException;
@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jboss.logging.Logger;
 
 /**
  * The command line and environment of a worker.
@@ -25,6 +26,7 @@ import java.util.stream.Stream;
  */
 public record WorkerCommand(List<String> command, List<String> environment, List<String> awaitedFlags,
     WorkerCache cache, Confinement confinement) {
+    private static final Logger LOG = Logger.getLogger(WorkerCommand.class);
     private static final String VISIBLE = "CUDA_VISIBLE_DEVICES"; // for NVIDIA's driver
     private static final String GPUS = "HAWSER_GPUS"; // for the worker
     private static final String PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"; // for NVIDIA's driver, under MPS
@@ -53,6 +55,7 @@ public record WorkerCommand(List<String> command, List<String> environment, List
         }
         MathLibraries libraries = MathLibraries.find(config.libraries().path());
         passed.add(libraries.variable());
+        libraries.libraries().forEach(library -> LOG.infof("math library %s", library));
         List<String> awaitedFlags = worker.command().isEmpty() ? split(config.pool().awaitedFlags().orElse(""))
             : List.of();
         return new WorkerCommand(command, List.copyOf(passed), awaitedFlags, null,

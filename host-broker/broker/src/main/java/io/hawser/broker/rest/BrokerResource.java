@@ -4,6 +4,7 @@ import io.hawser.broker.LoopPulse;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.jail.Confinement;
+import io.hawser.broker.machine.MathLibraries;
 import io.hawser.broker.model.PoolState;
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.pool.WorkerPools;
@@ -21,6 +22,7 @@ import io.hawser.broker.view.SessionInfo;
 import io.hawser.cuda.generated.Description;
 import io.hawser.shm.wire.RecordLayout;
 import io.smallrye.common.annotation.NonBlocking;
+import jakarta.annotation.PostConstruct;
 import jakarta.inject.Inject;
 import jakarta.ws.rs.BadRequestException;
 import jakarta.ws.rs.NotFoundException;
@@ -64,6 +66,15 @@ public class BrokerResource implements BrokerApi {
     @ConfigProperty(name = "quarkus.application.version")
     String version;
 
+    private List<BrokerInfo.Library> libraries;
+
+    /** Like the workers' list, it is made once. */
+    @PostConstruct
+    void findLibraries() {
+        libraries = MathLibraries.find(config.libraries().path()).libraries().stream()
+            .map(found -> new BrokerInfo.Library(found.soname(), found.path().toString(), found.version())).toList();
+    }
+
     @Override
     public BrokerInfo getBroker() {
         PoolState pool = pools.state();
@@ -72,7 +83,7 @@ public class BrokerResource implements BrokerApi {
             jail.describe(), config.placement(), config.overcommit(), turnMode.label(), database.kind().label(),
             http.url().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.grown(), pool.ready(),
                 pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure(),
-                pool.waiting().values().stream().mapToInt(Integer::intValue).sum()));
+                pool.waiting().values().stream().mapToInt(Integer::intValue).sum()), libraries);
     }
 
     @Override

@@ -46,7 +46,8 @@ class ContractTest {
         "integer/int64", boolean.class, "boolean", List.class, "array",
         Double.class, "number/double", double.class, "number/double");
     /** The records of all schemas of the contract. */
-    private static final List<Class<?>> RECORDS = List.of(BrokerInfo.class, BrokerInfo.Pool.class, GpuInfo.class,
+    private static final List<Class<?>> RECORDS = List.of(BrokerInfo.class, BrokerInfo.Pool.class,
+        BrokerInfo.Library.class, GpuInfo.class,
         SessionInfo.class, SessionInfo.Statistics.class, RegionInfo.class, RegionRequest.class, Problem.class, Me.class,
         LoginRequest.class, VgpuInfo.class, VgpuInfo.Owner.class, Event.class, Picture.class, Change.class,
         HistoryInfo.class, VgpuRequest.class, VgpuChange.class, TokenInfo.class, TokenRequest.class, NewToken.class,

@@ -1,4 +1,4 @@
-package io.hawser.broker.jail;
+package io.hawser.broker.machine;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
@@ -53,6 +54,15 @@ class MathLibrariesTest {
         assertEquals(other.toRealPath().toString(), libraries.files().get(other.toString()));
         assertFalse(libraries.files().containsKey(folder + "/secret.txt"));
         assertTrue(libraries.variable().contains("libcublas.so.13=" + folder + "/libcublas.so.13"));
+    }
+
+    @Test
+    void shouldTakeVersionsFromTheNamesOfFiles() throws IOException {
+        Files.createSymbolicLink(folder.resolve("libcublas.so.13"), file("libcublas.so.13.1.0.3").getFileName());
+        file("libcublasLt.so.13");
+        Files.createSymbolicLink(folder.resolve("libopenblas.so.0"), file("libopenblasp-r0.3.21.so").getFileName());
+        assertEquals(Arrays.asList("13.1.0.3", null, "0.3.21"), MathLibraries.find(List.of(folder)).libraries().stream()
+            .map(MathLibraries.Library::version).toList());
     }
 
     @Test

@@ -1,4 +1,4 @@
-package io.hawser.broker.jail;
+package io.hawser.broker.machine;
 
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
@@ -8,6 +8,8 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
@@ -19,6 +21,9 @@ import org.jboss.logging.Logger;
  * @param files paths that a worker may ask for, with the files that the broker then opens for it.
  */
 public record MathLibraries(Map<String, Path> found, Map<String, String> files) {
+    /** The folders without a setting. */
+    public static final String FOLDERS = "/usr/local/cuda/lib64,/usr/lib/x86_64-linux-gnu";
+
     /** The libraries that workers call: the worker's math providers name them. */
     private static final List<String> SONAMES = List.of("libcublas.so.13", "libcublas.so.12", "libcublasLt.so.13",
         "libcublasLt.so.12", "libopenblas.so.0");
@@ -26,6 +31,7 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
     private static final String VARIABLE = "HAWSER_LIBRARIES";
 
     private static final Logger LOG = Logger.getLogger(MathLibraries.class);
+    private static final Pattern VERSION = Pattern.compile("[0-9]+(\\.[0-9]+)+");
     private static final int FOREIGN_WRITERS = 022; // group and others
     /** Files of a folder; stops a folder of another kind from filling the memory. */
     private static final int MAX_FILES = 16384;
@@ -50,7 +56,6 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
         if (!found.isEmpty()) {
             add(CACHE, files);
             SYSTEM_FOLDERS.forEach(folder -> SYSTEM.forEach(name -> add(folder.resolve(name), files)));
-            LOG.infof("math libraries: %s", found.values());
         }
         return new MathLibraries(Map.copyOf(found), Map.copyOf(files));
     }
@@ -99,6 +104,35 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
             }
         }
         return null;
+    }
+
+    /**
+     * A library that workers may open.
+     *
+     * @param version as its file's name has it, for example 13.1.0.3; null when the name has none.
+     */
+    public record Library(String soname, Path path, String version) {
+        @Override
+        public String toString() {
+            return soname + ": " + path + (version == null ? "" : ", version " + version);
+        }
+    }
+
+    /** The libraries, in the order of their names. The broker opens none of them. */
+    public List<Library> libraries() {
+        return found.entrySet().stream().sorted(Map.Entry.comparingByKey())
+            .map(e -> new Library(e.getKey(), e.getValue(), version(e.getKey(), files.get(e.getValue().toString()))))
+            .toList();
+    }
+
+    /** NVIDIA's files are named libcublas.so.13.1.0.3, those of OpenBLAS libopenblasp-r0.3.21.so. */
+    private static String version(String soname, String file) {
+        String name = file == null ? soname : Path.of(file).getFileName().toString();
+        if (name.equals(soname)) {
+            return null;
+        }
+        Matcher version = VERSION.matcher(name);
+        return version.find() ? version.group() : null;
     }
 
     /** The variable of the workers' environment that lists the libraries. */
