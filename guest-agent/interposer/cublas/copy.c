@@ -43,9 +43,8 @@ static cublasStatus_t make(const copy_t *copy, bool to_device, const CUstream *s
     if (copy->width == 0 || copy->rows == 0) {
         return CUBLAS_STATUS_SUCCESS;
     }
-    cublasStatus_t status = hws_cublas_need_context();
-    if (status != CUBLAS_STATUS_SUCCESS) {
-        return status;
+    if (!hws_math_need_context()) {
+        return CUBLAS_STATUS_NOT_INITIALIZED;
     }
     bool adjoin = copy->rows == 1 || (copy->from_pitch == copy->width && copy->to_pitch == copy->width);
     size_t bytes;

@@ -19,24 +19,10 @@ cublasStatus_t hws_unsupported(const char *name) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* cuBLAS makes the primary context of device 0 current in a thread without a context. */
-cublasStatus_t hws_cublas_need_context(void) {
-    CUcontext context = NULL;
-    if (cuInit(0) != CUDA_SUCCESS || cuCtxGetCurrent(&context) != CUDA_SUCCESS) {
-        return CUBLAS_STATUS_NOT_INITIALIZED;
-    }
-    if (context == NULL
-        && (cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS || cuCtxSetCurrent(context) != CUDA_SUCCESS)) {
-        return CUBLAS_STATUS_NOT_INITIALIZED;
-    }
-    return CUBLAS_STATUS_SUCCESS;
-}
-
 HWS_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     HWS_REQUIRE(handle != NULL);
-    cublasStatus_t status = hws_cublas_need_context();
-    if (status != CUBLAS_STATUS_SUCCESS) {
-        return status;
+    if (!hws_math_need_context()) {
+        return CUBLAS_STATUS_NOT_INITIALIZED;
     }
     HWS_ENTER();
     const hws_service_t *service = hws_math_service();
@@ -48,7 +34,7 @@ HWS_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     }
     state->id = id;
     service->handle_attach(HWS_KIND_CUBLAS, id, state); /* the handle owns it */
-    status = hws_call_cublasCreate_v2((cublasHandle_t) (uintptr_t) id);
+    cublasStatus_t status = hws_call_cublasCreate_v2((cublasHandle_t) (uintptr_t) id);
     if (status != CUBLAS_STATUS_SUCCESS) {
         service->handle_drop(HWS_KIND_CUBLAS, id);
         return status;
@@ -60,8 +46,7 @@ HWS_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
 cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state, const char *function) {
     CUstream stream = (CUstream) (uintptr_t) state->stream;
     CUresult asked = hws_math_service()->may_issue(stream);
-    if (__builtin_expect(asked == CUDA_ERROR_INVALID_CONTEXT, 0)
-        && hws_cublas_need_context() == CUBLAS_STATUS_SUCCESS) {
+    if (__builtin_expect(asked == CUDA_ERROR_INVALID_CONTEXT, 0) && hws_math_need_context()) {
         asked = hws_math_service()->may_issue(stream); /* a thread without a context, as natively */
     }
     if (__builtin_expect(asked == CUDA_SUCCESS, 1)) {

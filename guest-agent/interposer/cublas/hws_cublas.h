@@ -73,9 +73,6 @@ void *hws_cublas_scalar(uint32_t pointer_mode, const void *pointer, uint64_t byt
         }                                                                                                              \
     } while (0)
 
-/* CUBLAS_STATUS_NOT_INITIALIZED when the thread has no context and cannot get one. */
-cublasStatus_t hws_cublas_need_context(void);
-
 cublasStatus_t hws_unsupported(const char *name);
 
 #endif

@@ -1,14 +1,6 @@
 /* Facts that the guest knows. */
 #include "hws_cublaslt.h"
 
-cublasStatus_t hws_unsupported(const char *name) {
-    const hws_service_t *service = hws_math_service();
-    if (service != NULL) {
-        service->unsupported(name);
-    }
-    return CUBLAS_STATUS_NOT_SUPPORTED;
-}
-
 HWS_EXPORT size_t cublasLtGetVersion(void) {
     return HWS_CUDART_VERSION / 1000 * 10000 + HWS_CUDART_VERSION % 1000 / 10 * 100; /* 13.0.0: 130000 */
 }

@@ -15,7 +15,7 @@
  */
 #define PROBE_SLOTS 16384u
 #define PROBE_ENTRIES (PROBE_SLOTS / 2)
-#define PROBE_BYTES 512u /* longer contents are sent synchronously; none of a described function is longer */
+#define PROBE_BYTES 1024u /* longer contents are sent synchronously; none of a described function is longer */
 
 typedef struct probed {
     uint64_t hash;

@@ -12,6 +12,12 @@ extern _Thread_local uint64_t hws_math_stream;
 /* libcuda.so.1's table; NULL, after a line on stderr, when the process has another libcuda.so.1. Any thread. */
 const hws_service_t *hws_math_service(void);
 
+/*
+ * Makes the primary context of device 0 current in a thread without a context, as the libraries do. Returns whether
+ * the thread has a context now.
+ */
+bool hws_math_need_context(void);
+
 /* Makes a handle invalid, with libcuda.so.1's hws_handle_drop(). */
 void hws_handle_drop(hws_kind_t kind, uint64_t handle);
 

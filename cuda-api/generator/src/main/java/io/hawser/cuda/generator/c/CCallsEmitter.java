@@ -4,7 +4,6 @@ import io.hawser.cuda.generator.emit.Code;
 import io.hawser.cuda.generator.model.ApiFunction;
 import io.hawser.cuda.generator.model.ApiFunction.Reply;
 import io.hawser.cuda.generator.model.CType.Enumeration;
-import io.hawser.cuda.generator.model.CType.Field;
 import io.hawser.cuda.generator.model.CType.Structure;
 import io.hawser.cuda.generator.model.Group;
 import io.hawser.cuda.generator.model.Library;
@@ -174,8 +173,10 @@ final class CCallsEmitter {
         if (param.shape() == Shape.NUMBER && param.type().endsWith("*")) {
             return List.of("{" + slot.offset() + ", 8, true}");
         }
-        return param.value() instanceof Structure structure ? structure.fields().stream().filter(Field::identity)
-            .map(f -> "{" + (slot.offset() + f.offset()) + ", " + f.size() + ", false}").toList() : List.of();
+        return param.value() instanceof Structure structure ? structure.fields().stream()
+            .filter(f -> f.identity() || f.address())
+            .map(f -> "{" + (slot.offset() + f.offset()) + ", " + f.size() + ", " + f.address() + "}").toList()
+            : List.of();
     }
 
     private void sent(Code out, ApiFunction function, String call) {

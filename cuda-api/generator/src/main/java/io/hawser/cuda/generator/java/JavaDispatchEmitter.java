@@ -109,8 +109,8 @@ final class JavaDispatchEmitter {
 
     private void decode(Code out, ApiFunction function) {
         if (library.uses() != null) {
-            out.line("call.answerIn(%s.%s, %s.%s);", library.result(), library.errors().invalidValue(),
-                library.result(), library.errors().invalidHandle());
+            out.line("call.answerIn(%s.%s, %s.%s);", library.javaResult(), library.errors().invalidValue(),
+                library.javaResult(), library.errors().invalidHandle());
         }
         out.line("RecordReader in = call.in();");
         out.line("in.begin(%d);", function.request().fixedBytes());

@@ -41,7 +41,7 @@ final class JavaDriverEmitter {
     }
 
     private String notSupported() {
-        return library.result() + "." + library.errors().notSupported();
+        return library.javaResult() + "." + library.errors().notSupported();
     }
 
     static String prototype(ApiFunction function) {

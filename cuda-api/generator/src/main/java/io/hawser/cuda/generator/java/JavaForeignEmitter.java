@@ -151,7 +151,7 @@ final class JavaForeignEmitter {
 
     private void open(Code out, String parameter, String object) {
         out.open("private static MethodHandle find(%sString symbol, MemoryLayout... parameters)", parameter);
-        out.line("return %s.find(symbol, %s.%s, parameters);", object, library.result(),
+        out.line("return %s.find(symbol, %s.%s, parameters);", object, library.javaResult(),
             library.errors().notSupported());
         out.close().line();
     }

@@ -140,9 +140,10 @@ public sealed interface CType {
 
     /**
      * A field of a structure; an anonymous member has no name. {@code elements} is 0 unless the field is an array.
-     * {@code identity}: whether calls that differ in this field alone are the same to {@code probe}.
+     * {@code identity}: whether calls that differ in this field alone are the same to {@code probe}. {@code address}:
+     * an address of device memory, of which only the alignment counts there, and whether it is NULL.
      */
-    record Field(String name, CType type, int elements, int offset, boolean identity) {
+    record Field(String name, CType type, int elements, int offset, boolean identity, boolean address) {
         /** Whether it is an anonymous struct or union, whose fields belong to the enclosing structure. */
         public boolean anonymous() {
             return name.isEmpty();

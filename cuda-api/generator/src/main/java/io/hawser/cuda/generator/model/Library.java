@@ -62,6 +62,16 @@ public record Library(String name, int number, String soname, String javaName, S
         return function.returns() == null ? result : function.returns();
     }
 
+    /** Java's class of the results; with its package when it belongs to the library below. */
+    public String javaResult() {
+        Library owner = this;
+        while (owner.uses != null && owner.types.all(CType.Enumeration.class).stream()
+            .noneMatch(type -> type.name().equals(result))) {
+            owner = owner.uses;
+        }
+        return owner == this ? result : owner.javaPackage + "." + result;
+    }
+
     /** The name in macros. */
     public String upperName() {
         return name.toUpperCase(Locale.ROOT);

@@ -126,7 +126,7 @@ public final class TypeTable {
                 throw new DescriptionException(name + ": a field without a name is a struct or union: " + node);
             }
             Field field = new Field(isArray ? array.group(1) : text, type, elements, offset,
-                node.path("identity").asBoolean());
+                node.path("identity").asBoolean(), node.path("address").asBoolean());
             fields.add(field);
             end = Math.max(end, offset + field.size());
             alignment = Math.max(alignment, type.alignment());
