@@ -1,6 +1,7 @@
 package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.CublasBackend;
+import io.hawser.cuda.backend.CublasLtBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
@@ -18,5 +19,11 @@ public final class NvidiaMath implements MathProvider {
         NativeLibrary needed = MathProvider.load("libcublasLt.so.13", "libcublasLt.so.12");
         NativeLibrary library = needed == null ? null : MathProvider.load("libcublas.so.13", "libcublas.so.12");
         return library == null ? null : new NvidiaCublas(library);
+    }
+
+    @Override
+    public CublasLtBackend cublasLt(GpuBackend gpu) {
+        NativeLibrary library = MathProvider.load("libcublasLt.so.13", "libcublasLt.so.12");
+        return library == null ? null : new NvidiaCublasLt(library);
     }
 }

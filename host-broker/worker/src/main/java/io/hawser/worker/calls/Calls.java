@@ -6,6 +6,7 @@ import io.hawser.cuda.generated.CudaDispatcher;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.cublas.CublasOpcodes;
+import io.hawser.cuda.generated.cublaslt.CublasLtOpcodes;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
@@ -22,12 +23,14 @@ import java.nio.ByteOrder;
 public final class Calls implements CallDispatcher {
     private static final int LIBRARY_SHIFT = 16;
     private static final int CUBLAS = CublasOpcodes.cublasCreate_v2 >>> LIBRARY_SHIFT;
+    private static final int CUBLASLT = CublasLtOpcodes.cublasLtCreate >>> LIBRARY_SHIFT;
     private static final int LIBRARY = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
 
     private final CudaDispatcher<Call> dispatcher;
     private final RegionCopies region;
     private final GuestObjects objects;
     private final CublasCalls cublas;
+    private final CublasLtCalls cublasLt;
 
     /**
      * Makes the calls of a session.
@@ -42,6 +45,7 @@ public final class Calls implements CallDispatcher {
         region = new RegionCopies(session, shared);
         objects = session.objects();
         cublas = new CublasCalls(session);
+        cublasLt = new CublasLtCalls(session);
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
@@ -76,6 +80,7 @@ public final class Calls implements CallDispatcher {
     /** Reads the files that the calls need, before the process enters its jail. */
     public static void loadAhead() {
         CublasCalls.loadAhead();
+        CublasLtCalls.loadAhead();
     }
 
     /**
@@ -90,7 +95,8 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean isKnown(int opcode) {
-        return isDriver(opcode) || isCublas(opcode); // the dispatcher rejects numbers without a description
+        // The dispatcher rejects numbers without a description.
+        return isDriver(opcode) || isCublas(opcode) || isCublasLt(opcode);
     }
 
     private static boolean isDriver(int opcode) {
@@ -101,9 +107,14 @@ public final class Calls implements CallDispatcher {
         return opcode >>> LIBRARY_SHIFT == CUBLAS;
     }
 
+    private static boolean isCublasLt(int opcode) {
+        return opcode >>> LIBRARY_SHIFT == CUBLASLT;
+    }
+
     @Override
     public boolean mayWaitForDevice(int opcode) {
-        return CudaOpcodes.mayWaitForDevice(opcode) || CublasOpcodes.mayWaitForDevice(opcode);
+        return CudaOpcodes.mayWaitForDevice(opcode) || CublasOpcodes.mayWaitForDevice(opcode)
+            || CublasLtOpcodes.mayWaitForDevice(opcode);
     }
 
     @Override
@@ -113,7 +124,8 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean issuesWork(int opcode) {
-        return CudaOpcodes.issuesWork(opcode) || CublasOpcodes.isCredited(opcode);
+        return CudaOpcodes.issuesWork(opcode) || CublasOpcodes.isCredited(opcode)
+            || CublasLtOpcodes.isCredited(opcode);
     }
 
     @Override
@@ -144,7 +156,7 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean changes(int opcode, MemorySegment record, int asking, long asked) {
-        if (isCublas(opcode)) {
+        if (isCublas(opcode) || isCublasLt(opcode)) {
             return asksStream(asking); // the handle's state names the stream
         }
         if (asksStream(asking)) {
@@ -174,13 +186,15 @@ public final class Calls implements CallDispatcher {
     @Override
     public boolean isLaunch(int opcode) {
         return opcode == CudaOpcodes.hwsLaunch || opcode == CudaOpcodes.cuGraphLaunch
-            || CublasOpcodes.isCredited(opcode);
+            || CublasOpcodes.isCredited(opcode) || CublasLtOpcodes.isCredited(opcode);
     }
 
     @Override
     public void dispatch(int opcode, Call call) {
         if (isCublas(opcode)) {
             cublas.dispatch(call);
+        } else if (isCublasLt(opcode)) {
+            cublasLt.dispatch(call);
         } else {
             dispatcher.dispatch(call);
         }

@@ -113,7 +113,8 @@ public final class HandleTable {
     private static List<HandleKind> ownedBy(HandleKind kind) {
         return switch (kind) {
             case CONTEXT -> List.of(HandleKind.MODULE, HandleKind.STREAM, HandleKind.EVENT, HandleKind.ARRAY,
-                HandleKind.MIPMAPPED_ARRAY, HandleKind.CUBLAS, HandleKind.CONTEXT);
+                HandleKind.MIPMAPPED_ARRAY, HandleKind.CUBLAS, HandleKind.CUBLASLT,
+                HandleKind.CONTEXT);
             case MODULE -> List.of(HandleKind.FUNCTION);
             case MIPMAPPED_ARRAY -> List.of(HandleKind.ARRAY);
             default -> List.of();

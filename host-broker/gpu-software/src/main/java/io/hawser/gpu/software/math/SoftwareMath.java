@@ -1,6 +1,7 @@
 package io.hawser.gpu.software.math;
 
 import io.hawser.cuda.backend.CublasBackend;
+import io.hawser.cuda.backend.CublasLtBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
@@ -16,5 +17,11 @@ public final class SoftwareMath implements MathProvider {
     public CublasBackend cublas(GpuBackend gpu) {
         NativeLibrary library = MathProvider.load("libopenblas.so.0");
         return library == null ? null : new SoftwareCublas(gpu, new OpenBlas(library));
+    }
+
+    @Override
+    public CublasLtBackend cublasLt(GpuBackend gpu) {
+        NativeLibrary library = MathProvider.load("libopenblas.so.0");
+        return library == null ? null : new SoftwareCublasLt(gpu, new OpenBlas(library));
     }
 }
