@@ -170,20 +170,21 @@ final class InteropSuite {
         return null;
     }
 
-    private Object driver(ApiFunction function, CallValues values, Object[] arguments)
+    private Object driver(ApiFunction function, CallValues values, Object[] given)
         throws ReflectiveOperationException {
+        Object[] arguments = given == null ? new Object[0] : given; // a proxy passes null for none
         int at = arguments.length - function.params().size(); // after the form and the width
         assertEquals(form(function), Arrays.stream(arguments).limit(at).map(Object::toString).toList());
         for (Param param : function.params()) {
-            Object given = narrow(param, arguments[at++]);
+            Object argument = narrow(param, arguments[at++]);
             if (param.shape() == Shape.NEW) {
-                ((MemorySegment) given).set(ValueLayout.JAVA_LONG, 0,
+                ((MemorySegment) argument).set(ValueLayout.JAVA_LONG, 0,
                     CallValues.nativeHandle((Long) values.get(param)));
             } else if (param.inRequest()) {
-                compare(param, values, given);
+                compare(param, values, argument);
             }
             if (param.inReply()) {
-                set((MemorySegment) given, param, values);
+                set((MemorySegment) argument, param, values);
             }
         }
         return 0;
