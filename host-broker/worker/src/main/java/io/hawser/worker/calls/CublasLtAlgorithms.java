@@ -14,7 +14,7 @@ final class CublasLtAlgorithms {
     /** Bounds the memory; an algorithm that was forgotten is checked again. */
     static final int MOST = 4096;
 
-    private final ContentCache<Boolean> made = new ContentCache<>(cublasLtMatmulAlgo_t.BYTES, MOST, gone -> { });
+    private final ContentCache<Boolean> made = new ContentCache<>(cublasLtMatmulAlgo_t.BYTES, MOST, gone -> {});
 
     /** Remembers an algorithm from the library. */
     void add(MemorySegment algo) {

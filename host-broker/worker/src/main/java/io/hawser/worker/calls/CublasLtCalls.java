@@ -122,7 +122,7 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
         if (dispatcher == null) {
             lt = PROVIDERS.stream().filter(p -> p.backend().equals(backend.name())).map(p -> p.cublasLt(backend))
                 .filter(Objects::nonNull).findFirst().orElse(null);
-            dispatcher = new CublasLtDispatcher<>(new CublasLtDriver() { }, this, this, this);
+            dispatcher = new CublasLtDispatcher<>(new CublasLtDriver() {}, this, this, this);
         }
         dispatcher.dispatch(call);
     }
@@ -466,8 +466,8 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
         MemorySegment written = call.scratch(Long.BYTES);
         int status = lt == null ? CUBLAS_STATUS_NOT_SUPPORTED
             : !algorithms.has(algo) ? CUBLAS_STATUS_INVALID_VALUE
-                : isConfig != 0 ? lt.configuration(algo, attr, value, sizeInBytes, written)
-                    : lt.capability(algo, attr, value, sizeInBytes, written);
+            : isConfig != 0 ? lt.configuration(algo, attr, value, sizeInBytes, written)
+            : lt.capability(algo, attr, value, sizeInBytes, written);
         if (status == CUBLAS_STATUS_SUCCESS) {
             AlgorithmReplies.hwsLtAlgoGetAttribute(call.reply(), written.get(ValueLayout.JAVA_LONG, 0), value);
         }

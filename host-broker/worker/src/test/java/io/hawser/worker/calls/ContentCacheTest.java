@@ -18,7 +18,7 @@ class ContentCacheTest {
 
     @Test
     void shouldFindObjectExactlyForEqualContents() {
-        ContentCache<Integer> cache = new ContentCache<>(KEY_BYTES, CONTENTS, gone -> { });
+        ContentCache<Integer> cache = new ContentCache<>(KEY_BYTES, CONTENTS, gone -> {});
         Map<String, Integer> expected = new HashMap<>();
         Random random = new Random(1);
         for (int i = 0; i < CONTENTS; i++) {

@@ -80,8 +80,8 @@ final class SoftwareLtMatmul implements Matmul {
         return isPlain && isTyped && (mode == cublasLtPointerMode_t.CUBLASLT_POINTER_MODE_HOST
             || mode == cublasLtPointerMode_t.CUBLASLT_POINTER_MODE_DEVICE)
             && desc.get(ValueLayout.JAVA_BYTE, HwsLtMatmulDesc.TRANS_C_OFFSET) == cublasOperation_t.CUBLAS_OP_N
-            && desc.get(ValueLayout.JAVA_BYTE, HwsLtMatmulDesc.FILL_MODE_OFFSET) == cublasFillMode_t
-                .CUBLAS_FILL_MODE_FULL
+            && desc.get(ValueLayout.JAVA_BYTE, HwsLtMatmulDesc.FILL_MODE_OFFSET)
+                == cublasFillMode_t.CUBLAS_FILL_MODE_FULL
             && emulation.get(ValueLayout.JAVA_INT, HwsLtEmulation.IS_SET_OFFSET) == 0
             && (epilogue == cublasLtEpilogue_t.CUBLASLT_EPILOGUE_DEFAULT || isEpilogue() && !d.type().isComplex());
     }
