@@ -83,7 +83,8 @@ typedef struct hws_mirror_wait {
 
 /*
  * Around a wait for all work of a stream, or, with NULL, of the current context. Pages may come with it. The second
- * follows a wait that succeeded, the third one that failed. Costs as much as hws_mirror_mark() and hws_mirror_waited() without mirrored memory.
+ * follows a wait that succeeded, the third one that failed. Without mirrored memory they cost as much as
+ * hws_mirror_mark() and hws_mirror_waited().
  */
 hws_mirror_wait_t hws_mirror_begin_wait(const CUstream *stream);
 void hws_mirror_end_wait(const hws_mirror_wait_t *wait, bool for_all);

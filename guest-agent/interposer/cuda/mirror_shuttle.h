@@ -22,13 +22,14 @@ size_t hws_shuttle_note_fault(const hws_mirror_t *mirror, size_t page, size_t li
 
 /*
  * Before a wait that covers the stream, in the current context, when no other stream has unfinished work up to the
- * mark. Issues the copies. Returns whether hws_shuttle_arrive() must follow, or, after a wait that failed, hws_shuttle_fail().
+ * mark. Issues the copies. Returns whether hws_shuttle_arrive() must follow, or, after a wait that failed,
+ * hws_shuttle_fail().
  */
 bool hws_shuttle_depart(CUstream stream, uint64_t mark, bool covers_context);
 
 /*
- * After a wait that covered these copies. / After one that failed. / After another wait. The first and the last give the
- * pages to the host, if no work can run.
+ * After a wait that covered these copies. / After one that failed. / After another wait. The first and the last give
+ * the pages to the host, if no work can run.
  */
 void hws_shuttle_arrive(void);
 void hws_shuttle_fail(void);

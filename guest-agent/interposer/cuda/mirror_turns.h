@@ -1,6 +1,6 @@
 /*
- * Single pages that the host and the device use in turn, such as one with a flag, a counter or a result. Finds them, and
- * notices when the program stops. Each function is called with the lock of the mirrors.
+ * Single pages that the host and the device use in turn, such as one with a flag, a counter or a result. Finds them,
+ * and notices when the program stops. Each function is called with the lock of the mirrors.
  *
  * A turn is the time from one wait for work to the next. A page becomes a member when lone faults have asked for it in
  * HWS_TURNS_TO_JOIN turns, with gaps of at most HWS_TURNS_GAP. From then on it is brought with the waits, without a

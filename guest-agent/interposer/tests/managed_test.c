@@ -232,7 +232,7 @@ static void shouldBringAPageThatTheHostOnlyReads(void) {
     HWS_CHECK(late >= HWS_TURNS_TO_JOIN && late < TURNS / 20 && early_reads() > TURNS * 9 / 10);
 }
 
-/* In streams other than the one that the program waits for, with copies between: after the wait, but without a fault. */
+/* The copies cannot follow the work of two streams. The values are right all the same. */
 static void shouldBringAPageWhoseWorkIsInSeveralStreams(void) {
     CUstream streams[2];
     start_turns(1, PAGE, 1);
