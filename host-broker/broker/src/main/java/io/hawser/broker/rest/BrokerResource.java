@@ -83,7 +83,8 @@ public class BrokerResource implements BrokerApi {
             jail.describe(), config.placement(), config.overcommit(), turnMode.label(), database.kind().label(),
             http.url().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.grown(), pool.ready(),
                 pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure(),
-                pool.waiting().values().stream().mapToInt(Integer::intValue).sum()), libraries);
+                pool.waiting().values().stream().mapToInt(Integer::intValue).sum()),
+            libraries);
     }
 
     @Override

@@ -12,7 +12,6 @@ public record BrokerInfo(String version, int protocolVersion, String description
     /** A math library that workers may open; see openapi.yml. Null is unknown. */
     public record Library(String soname, String path, String version) {}
 
-
     /** Its workers; see openapi.yml. */
     public record Pool(int size, int grown, int ready, int starting, int assigned, int failures, String lastFailure,
         int waiting) {}

@@ -22,8 +22,9 @@ record Product(OpenBlas blas, Type ab, Type c, Shape shape) {
     record Shape(int transa, int transb, int m, int n, int k, int lda, int ldb, int ldc) {
     }
 
-    /** C = alpha * op(A) * op(B) + beta * C, with matrices at addresses; scalars hold a number of the type. */
-    private void gemm(Type type, Shape s, MemorySegment alpha, long a, long b, MemorySegment beta, long c) {
+    /** C = alpha * op(A) * op(B) + beta * C, with matrices at addresses; native memory holds the scalars. */
+    static void gemm(OpenBlas blas, Type type, Shape s, MemorySegment alpha, long a, long b, MemorySegment beta,
+        long c) {
         Object factor = type.isComplex() ? (Object) alpha.address() : type.real(alpha);
         Object addend = type.isComplex() ? (Object) beta.address() : type.real(beta);
         Object _ = blas.call("cblas_" + type.letter() + "gemm", null, COLUMN_MAJOR, s.transa, s.transb, s.m, s.n, s.k,
@@ -33,7 +34,7 @@ record Product(OpenBlas blas, Type ab, Type c, Shape shape) {
     /** Computes one product. */
     void compute(MemorySegment alpha, long a, long b, MemorySegment beta, long result) {
         if (!ab.isShort()) {
-            gemm(ab, shape, alpha, a, b, beta, result);
+            gemm(blas, ab, shape, alpha, a, b, beta, result);
             return;
         }
         try (Arena arena = Arena.ofConfined()) {
@@ -46,7 +47,7 @@ record Product(OpenBlas blas, Type ab, Type c, Shape shape) {
             MemorySegment wideC = c.isShort() ? widen(arena, c, result, shape.m(), shape.n(), shape.ldc()) : null;
             Shape wide = new Shape(shape.transa(), shape.transb(), shape.m(), shape.n(), shape.k(), Math.max(rowsA, 1),
                 Math.max(rowsB, 1), c.isShort() ? Math.max(shape.m(), 1) : shape.ldc());
-            gemm(Type.FLOAT, wide, alpha, wideA.address(), wideB.address(), beta,
+            gemm(blas, Type.FLOAT, wide, alpha, wideA.address(), wideB.address(), beta,
                 c.isShort() ? wideC.address() : result);
             for (long column = 0; c.isShort() && column < shape.n(); column++) {
                 for (long row = 0; row < shape.m(); row++) {

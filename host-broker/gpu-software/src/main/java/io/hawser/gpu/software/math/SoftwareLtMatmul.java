@@ -16,7 +16,7 @@ import io.hawser.cuda.generated.cublaslt.HwsLtMatmulDesc;
 import io.hawser.cuda.generated.cublaslt.cublasLtEpilogue_t;
 import io.hawser.cuda.generated.cublaslt.cublasLtMatmulHeuristicResult_t;
 import io.hawser.cuda.generated.cublaslt.cublasLtPointerMode_t;
-import io.hawser.gpu.software.math.OpenBlas.Shape;
+import io.hawser.gpu.software.math.Product.Shape;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -164,7 +164,7 @@ final class SoftwareLtMatmul implements Matmul {
             Shape shape = new Shape(operation(transA, a.isRowMajor()), operation(transB, b.isRowMajor()), rows, cols,
                 (int) (isTransposed(transA) ? a.rows() : a.cols()), ld(a), ld(b), rows);
             for (int i = 0; i < d.batch(); i++) {
-                blas.gemm(type, shape, alpha, columns(a, a.matrix(call.a(), i), wideA),
+                Product.gemm(blas, type, shape, alpha, columns(a, a.matrix(call.a(), i), wideA),
                     columns(b, b.matrix(call.b(), i), wideB), zero, sums.address());
                 finish(type, sums, beta, c.matrix(call.c(), i), d.matrix(call.d(), i),
                     bias + i * biasStride * biasType.bytes());

@@ -76,11 +76,6 @@ enum Type {
         return bytes == Short.BYTES;
     }
 
-    /** Whether a number has an imaginary part. */
-    boolean isComplex() {
-        return this == COMPLEX || this == DOUBLE_COMPLEX;
-    }
-
     /** The type with a number of cudaDataType; null for any other. */
     static Type of(int cudaDataType) {
         return switch (cudaDataType) {
