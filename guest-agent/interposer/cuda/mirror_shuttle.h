@@ -2,9 +2,9 @@
  * Brings the pages that the host and the device use in turn (mirror_turns.h) with the program's waits.
  *
  * The copies travel before the wait where all unfinished work is in one stream: they follow it there, and the wait
- * covers them. Elsewhere they are fetched after the wait, with one round trip. Either way a page is given to the host
- * only while no work can run, and only if since its copy no work has begun and the library has sent no bytes to
- * devices. The host may write it. Before work, the bytes that differ from its twin return.
+ * covers them. Elsewhere they are fetched after the wait, with one round trip. A page is given to the host only while no
+ * work can run. Since its copy no work may have begun, and the library may have sent no bytes to devices. The host may
+ * write the page. Before work, the bytes that differ from its twin return.
  */
 #ifndef HWS_MIRROR_SHUTTLE_H
 #define HWS_MIRROR_SHUTTLE_H

@@ -296,8 +296,18 @@ final class CublasLtShape {
             return parts(Sizes.multiply(elements, bits), Byte.SIZE);
         }
 
+        private boolean isComplex() {
+            return switch (type) {
+                case cudaDataType_t.CUDA_C_16F, cudaDataType_t.CUDA_C_16BF, cudaDataType_t.CUDA_C_32F,
+                    cudaDataType_t.CUDA_C_64F, cudaDataType_t.CUDA_C_8I, cudaDataType_t.CUDA_C_32I -> true;
+                default -> false;
+            };
+        }
+
+        /** Whether the enumerations have known values, and only complex numbers have a plane of their own. */
         boolean isKnown() {
-            return bits(type) > 0 && rows >= 0 && cols >= 0 && ld >= 0 && batchCount >= 0
+            return bits(type) > 0 && (planeOffset == 0 || isComplex())
+                && rows >= 0 && cols >= 0 && ld >= 0 && batchCount >= 0
                 && order >= cublasLtOrder_t.CUBLASLT_ORDER_COL
                 && order <= cublasLtOrder_t.CUBLASLT_ORDER_COL32_2R_4R4
                 && batchMode >= cublasLtBatchMode_t.CUBLASLT_BATCH_MODE_STRIDED

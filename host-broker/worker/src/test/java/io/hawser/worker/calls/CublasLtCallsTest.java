@@ -266,6 +266,8 @@ class CublasLtCallsTest {
             }
             assertEquals(CUBLAS_STATUS_INVALID_VALUE, new Product(handle, matrix)
                 .layout(0, HwsLtLayout.BATCH_MODE_OFFSET, 2, 2).call(guest), "a grouped layout");
+            assertEquals(CUBLAS_STATUS_INVALID_VALUE, new Product(handle, matrix)
+                .layout(3, HwsLtLayout.PLANE_OFFSET_OFFSET, 1, 8).call(guest), "a plane of real numbers");
             HeapCublasLt library = HeapMath.ltOf(rig.gpu());
             assertEquals(0, library.made() + library.runs());
         }
