@@ -10,8 +10,8 @@ public interface LibrariesConfig {
     /**
      * Folders of NVIDIA's math libraries (libcublas.so.13 or libcublas.so.12), and of OpenBLAS (libopenblas.so.0) for
      * the software GPU, separated by commas. The first folder with a library counts. The broker uses a folder only when
-     * nobody but root and its own user can write it and the folders above it. A worker opens a library at the first
-     * call of a session.
+     * nobody but root and its own user can write it and the folders above it; folders above it may be sticky, as
+     * {@code /tmp} is. A worker opens a library at the first call of a session.
      */
     @WithDefault(MathLibraries.FOLDERS)
     List<Path> path();

@@ -33,6 +33,7 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
     private static final Logger LOG = Logger.getLogger(MathLibraries.class);
     private static final Pattern VERSION = Pattern.compile("[0-9]+(\\.[0-9]+)+");
     private static final int FOREIGN_WRITERS = 022; // group and others
+    private static final int STICKY = 01000; // of a folder such as /tmp: only an entry's owner replaces it
     /** Files of a folder; stops a folder of another kind from filling the memory. */
     private static final int MAX_FILES = 16384;
     /** Libraries of the system that the math libraries need, which the JVM may not have loaded. */
@@ -99,7 +100,8 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
         for (Path part = path; part != null; part = part.getParent()) {
             int owner = (int) Files.getAttribute(part, "unix:uid");
             int mode = (int) Files.getAttribute(part, "unix:mode");
-            if (owner != 0 && owner != user || (mode & FOREIGN_WRITERS) != 0) {
+            boolean isShared = (mode & FOREIGN_WRITERS) != 0 && (part.equals(path) || (mode & STICKY) == 0);
+            if (owner != 0 && owner != user || isShared) {
                 return part.toString();
             }
         }

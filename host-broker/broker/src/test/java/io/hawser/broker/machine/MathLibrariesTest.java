@@ -15,7 +15,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class MathLibrariesTest {
-    /** In the build's folder: others can write the folder of temporary files. */
+    /** In the build's folder, whose parents only its owner can write. */
     private final Path folder = Path.of("target/math-libraries").toAbsolutePath();
 
     @BeforeEach
@@ -71,6 +71,25 @@ class MathLibrariesTest {
         allow(folder, "rwxrwxrwx");
         MathLibraries libraries = MathLibraries.find(List.of(folder));
         assertTrue(libraries.found().isEmpty() && libraries.files().isEmpty(), libraries::toString);
+    }
+
+    @Test
+    void shouldUseFolderBelowOneWhoseEntriesOthersCannotReplace() throws IOException {
+        Path inner = Files.createDirectories(folder.resolve("inner"));
+        try {
+            Path library = Files.createFile(inner.resolve("libcublas.so.13"));
+            allow(library, "rw-r--r--");
+            allow(inner, "rwxr-xr-x");
+            Files.setAttribute(folder, "unix:mode", 01777);
+            assertEquals(Map.of("libcublas.so.13", library), MathLibraries.find(List.of(inner)).found());
+            Files.setAttribute(folder, "unix:mode", 0777);
+            assertEquals(Map.of(), MathLibraries.find(List.of(inner)).found());
+            Files.setAttribute(inner, "unix:mode", 01777);
+            assertEquals(Map.of(), MathLibraries.find(List.of(inner)).found());
+        } finally {
+            Files.deleteIfExists(inner.resolve("libcublas.so.13"));
+            Files.delete(inner);
+        }
     }
 
     @Test
