@@ -27,11 +27,16 @@ typedef struct question {
     uint64_t requested;
 } question_t;
 
-_Static_assert(sizeof(question_t) % sizeof(uint64_t) == 0, "hashed by words");
+_Static_assert(sizeof(question_t) % sizeof(uint64_t) == 0, "made of words");
+
+/* The bits of a question, which are compared: it has floating-point numbers. */
+typedef struct words {
+    uint64_t words[sizeof(question_t) / sizeof(uint64_t)];
+} words_t;
 
 typedef struct answer {
     uint64_t hash;
-    question_t question;
+    words_t question;
     int count;
     cublasLtMatmulHeuristicResult_t results[];
 } answer_t;
@@ -43,10 +48,11 @@ static void reduce(uint64_t *address) {
     *address = (*address & 0xff) | (*address != 0 ? 0x100 : 0); /* only the alignment has an effect: documented */
 }
 
-static void ask_about(question_t *question, const struct hws_lt_matmul *desc,
-                      const struct hws_lt_layout *const *layouts, const struct hws_lt_preference *preference,
-                      int requested) {
+static words_t ask_about(const struct hws_lt_matmul *desc, const struct hws_lt_layout *const *layouts,
+                         const struct hws_lt_preference *preference, int requested) {
     CUcontext context = NULL;
+    question_t asked, *question = &asked;
+    words_t bits;
     cuCtxGetCurrent(&context);
     question->context = (uintptr_t) context;
     question->desc = desc->content;
@@ -70,31 +76,32 @@ static void ask_about(question_t *question, const struct hws_lt_matmul *desc,
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
         reduce(addresses[i]);
     }
+    memcpy(bits.words, question, sizeof bits.words);
+    return bits;
 }
 
-static uint64_t hash_of(const question_t *question) {
-    uint64_t words[sizeof *question / sizeof(uint64_t)];
-    memcpy(words, question, sizeof words);
+static uint64_t hash_of(const words_t *question) {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; i < sizeof question->words / sizeof *question->words; i++) {
+        hash = (hash ^ question->words[i]) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 29;
     }
     return hash;
 }
 
 /* The slot with the question, or the empty one where it belongs. */
-static answer_t *_Atomic *slot_of(const question_t *question, uint64_t hash) {
+static answer_t *_Atomic *slot_of(const words_t *question, uint64_t hash) {
     for (uint32_t i = (uint32_t) hash;; i++) {
         answer_t *_Atomic *slot = &answers[i % SLOTS];
         const answer_t *entry = atomic_load_explicit(slot, memory_order_acquire); /* pairs with the release below */
-        if (entry == NULL || (entry->hash == hash && memcmp(&entry->question, question, sizeof *question) == 0)) {
+        if (entry == NULL
+            || (entry->hash == hash && memcmp(entry->question.words, question->words, sizeof question->words) == 0)) {
             return slot;
         }
     }
 }
 
-static void remember(const question_t *question, uint64_t hash, const cublasLtMatmulHeuristicResult_t *results,
+static void remember(const words_t *question, uint64_t hash, const cublasLtMatmulHeuristicResult_t *results,
                      int count) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static size_t entries, used;
@@ -140,12 +147,12 @@ HWS_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightH
     }
     int requested = requestedAlgoCount > MAX_ALGOS ? MAX_ALGOS : requestedAlgoCount;
     bool limited = preference->content.searchMode != CUBLASLT_SEARCH_BEST_FIT;
-    question_t question;
+    words_t question;
     uint64_t hash = 0;
     bool caches = !limited && hws_lt_cache_capacity() > 0;
     if (caches) {
         const struct hws_lt_layout *layouts[] = {Adesc, Bdesc, Cdesc, Ddesc};
-        ask_about(&question, operationDesc, layouts, preference, requested);
+        question = ask_about(operationDesc, layouts, preference, requested);
         hash = hash_of(&question);
         const answer_t *known = atomic_load_explicit(slot_of(&question, hash), memory_order_acquire);
         if (known != NULL) {
