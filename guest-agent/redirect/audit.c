@@ -11,14 +11,29 @@
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define LIBRARIES 4
 
-static const char *const names[LIBRARIES] = {"libcuda.so.1", "libcudart.so.12", "libcudart.so.13", "libnvidia-ml.so.1"};
+/* The libraries of Hawser. A program means one of them by any name of these forms: STEM.so, STEM.so.MAJOR,
+ * STEM.so.MAJOR.MINOR, and in wheels STEM-HEX.so.MAJOR or STEM.HEX.so.MAJOR. */
+static const struct {
+    const char *file, *stem, *major;
+    bool plain; /* STEM.so without a number means this file */
+} libraries[] = {
+    {"libcuda.so.1", "libcuda", "1", true},
+    {"libnvidia-ml.so.1", "libnvidia-ml", "1", true},
+    {"libcudart.so.12", "libcudart", "12", false},
+    {"libcudart.so.13", "libcudart", "13", false},
+    {"libcublas.so.12", "libcublas", "12", false},
+    {"libcublas.so.13", "libcublas", "13", false},
+    {"libcublasLt.so.12", "libcublasLt", "12", false},
+    {"libcublasLt.so.13", "libcublasLt", "13", false},
+};
+#define LIBRARIES (sizeof libraries / sizeof *libraries)
+
 static char paths[LIBRARIES][HWS_REDIRECT_MAX_PATH]; /* "" for a missing one */
 
 EXPORT unsigned int la_version(unsigned int version) {
-    for (int i = 0; i < LIBRARIES; i++) {
-        hws_redirect_beside(names[i], paths[i]);
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        hws_redirect_beside(libraries[i].file, paths[i]);
     }
     hws_redirect_begin();
     return version; /* the functions that we use are the same in all versions */
@@ -35,39 +50,40 @@ EXPORT unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *co
     return 0; /* no binding of symbols is audited */
 }
 
-/* Whether the text is the word, or the word followed by ".number". */
-static bool is_version(const char *text, const char *word) {
-    size_t length = strlen(word);
-    return strncmp(text, word, length) == 0 && (text[length] == '\0' || text[length] == '.');
-}
-
-/* The index of our library that replaces a name without a folder; -1 for none. */
-static int ours(const char *base) {
-    if (strcmp(base, "libcuda.so") == 0 || is_version(base, "libcuda.so.1")) {
-        return 0;
+/* Whether a name without a folder means library i. */
+static bool means(const char *base, size_t i) {
+    size_t stem = strlen(libraries[i].stem), major = strlen(libraries[i].major);
+    if (strncmp(base, libraries[i].stem, stem) != 0) {
+        return false;
     }
-    if (strcmp(base, "libnvidia-ml.so") == 0 || is_version(base, "libnvidia-ml.so.1")) {
-        return 3;
-    }
-    static const char stem[] = "libcudart";
-    if (strncmp(base, stem, sizeof stem - 1) != 0) {
-        return -1;
-    }
-    const char *rest = base + sizeof stem - 1;
+    const char *rest = base + stem;
     if (rest[0] == '-' || (rest[0] == '.' && strncmp(rest, ".so", 3) != 0)) {
         size_t digits = strspn(rest + 1, "0123456789abcdef");
         if (digits == 0) {
-            return -1;
+            return false;
         }
         rest += 1 + digits;
     }
-    return is_version(rest, ".so.12") ? 1 : is_version(rest, ".so.13") ? 2 : -1;
+    if (strncmp(rest, ".so", 3) != 0) {
+        return false;
+    }
+    rest += 3;
+    if (rest[0] == '\0') {
+        return libraries[i].plain;
+    }
+    return rest[0] == '.' && strncmp(rest + 1, libraries[i].major, major) == 0
+        && (rest[1 + major] == '\0' || rest[1 + major] == '.');
 }
 
 EXPORT char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag) {
     (void) cookie;
     (void) flag;
     const char *slash = strrchr(name, '/');
-    int which = ours(slash == NULL ? name : slash + 1);
-    return which >= 0 && paths[which][0] != '\0' ? paths[which] : (char *) name;
+    const char *base = slash == NULL ? name : slash + 1;
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        if (paths[i][0] != '\0' && means(base, i)) {
+            return paths[i];
+        }
+    }
+    return (char *) name;
 }

@@ -46,6 +46,33 @@ expect 1 "$hawser" run ./opened "$work/nvidia/libcudart.faf08d9a.so.13"
 expect 1 "$hawser" run -- ./opened "$work/nvidia/libcudart.so.13"
 expect 99 "$hawser" run ./opened "$work/nvidia/libcudart_other.so.13" # not a name that we replace
 expect 1 "$hawser" run sh -c './linked' # children too
+
+# Math libraries, by path and as a wheel's program finds them. 99: theirs answered. 13 and 12: ours of that toolkit.
+cat >math.c <<'C'
+#include <dlfcn.h>
+#include <stddef.h>
+int main(int argc, char **argv) {
+    void *library = argc == 3 ? dlopen(argv[1], RTLD_NOW) : NULL;
+    size_t (*version)(void) = library ? (size_t (*)(void)) dlsym(library, argv[2]) : 0;
+    return !version ? 2 : version() == 99 ? 99 : (int) (version() / 1000);
+}
+C
+"$cc" -o math math.c -ldl
+echo '#include <stddef.h>
+size_t cublasGetCudartVersion(void) { return 99; }
+size_t cublasLtGetCudartVersion(void) { return 99; }' >theirs_math.c
+for name in libcublas.so.13 libcublas-1a2b3c4d.so.12 libcublasLt.so.13 libcublasLt.0badf00d.so.12.9.1; do
+    "$cc" -shared -fPIC -o "nvidia/$name" theirs_math.c
+    function=cublasGetCudartVersion
+    case $name in libcublasLt*) function=cublasLtGetCudartVersion ;; esac
+    case $name in *.so.13*) major=13 ;; *) major=12 ;; esac
+    expect 99 ./math "$work/nvidia/$name" $function
+    expect $major "$hawser" run ./math "$work/nvidia/$name" $function
+done
+cp nvidia/libcublas.so.13 nvidia/libcublasMp.so.13
+cp nvidia/libcublas.so.13 nvidia/libcublas.so.11
+expect 99 "$hawser" run ./math "$work/nvidia/libcublasMp.so.13" cublasGetCudartVersion # another library
+expect 99 "$hawser" run ./math "$work/nvidia/libcublas.so.11" cublasGetCudartVersion   # a version that we lack
 expect 127 "$hawser" run no-such-program-anywhere
 expect 126 "$hawser" run "$work"
 expect 2 "$hawser" run

@@ -14,7 +14,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 
 /** Reads the description's files and builds their model. */
 public final class DescriptionReader {
@@ -59,19 +61,25 @@ public final class DescriptionReader {
             groups.add(new Group(group.group(), functions));
         }
         Map<String, Integer> unsupported = new TreeMap<>();
+        Set<String> headerless = new TreeSet<>();
         List<String> refused = new ArrayList<>();
         if (yaml.unsupported() != null) {
             for (JsonNode group : source.read(folder + "/" + yaml.unsupported() + ".yaml", JsonNode.class)
                 .get("groups")) {
                 group.path("exports").properties().forEach(e -> unsupported.put(e.getKey(), version(e.getKey(),
                     e.getValue().isNull() ? null : e.getValue().asText())));
+                group.path("headerless").forEach(name -> {
+                    unsupported.put(name.asText(), 0);
+                    headerless.add(name.asText());
+                });
                 group.path("runtime").forEach(name -> refused.add(name.asText()));
             }
         }
         return new Library(yaml.library(), yaml.number(), yaml.soname(), yaml.javaName(),
             yaml.javaPackage() == null ? "io.hawser.cuda.generated" : yaml.javaPackage(), uses,
             yaml.versions() == null || yaml.versions(), yaml.result(), yaml.errors(), yaml.guestHeader(), types,
-            groups, unsupported, refused, foreignClasses(folder, yaml.foreign(), groups), yaml.foreignObjects());
+            groups, unsupported, headerless, refused, foreignClasses(folder, yaml.foreign(), groups),
+            yaml.foreignObjects());
     }
 
     private List<ForeignClass> foreignClasses(String folder, String file, List<Group> groups) throws IOException {

@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
@@ -23,6 +24,7 @@ import java.util.stream.Collectors;
  * @param types its types.
  * @param groups its functions.
  * @param unsupported exports without a description, each with the first version that has it (0: unknown).
+ * @param headerless those of them that no public header has.
  * @param refused functions of the library above it that have no implementation for the same reasons.
  * @param foreignClasses classes of functions that the worker calls in the machine's own library, beside the backend
  *     interface.
@@ -30,8 +32,8 @@ import java.util.stream.Collectors;
  */
 public record Library(String name, int number, String soname, String javaName, String javaPackage, Library uses,
     boolean versioned, String result, Errors errors, String guestHeader, TypeTable types, List<Group> groups,
-    Map<String, Integer> unsupported, List<String> refused, List<ForeignClass> foreignClasses,
-    boolean foreignObjects) {
+    Map<String, Integer> unsupported, Set<String> headerless, List<String> refused,
+    List<ForeignClass> foreignClasses, boolean foreignObjects) {
 
     /** All functions. */
     public List<ApiFunction> functions() {
