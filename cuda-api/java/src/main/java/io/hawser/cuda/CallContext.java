@@ -72,8 +72,8 @@ public interface CallContext {
      *
      * @param content the structure HwsScalar or HwsScalars.
      * @param bytes size of the number's type; 0 for a type that no honest guest sends.
-     * @return the number, inside of {@code content}; a segment without bytes at its address on the device. Undefined
-     *     when rejected.
+     * @return the number, inside of {@code content} or copied, aligned to 16 if its type has 16 bytes; a segment
+     *     without bytes at its address on the device. Undefined when rejected.
      */
     MemorySegment number(MemorySegment content, long bytes);
 
@@ -89,7 +89,7 @@ public interface CallContext {
     /** Whether a check has ended the call. */
     boolean isRejected();
 
-    /** Zeroed private native memory, aligned to 8, valid until the call ends. */
+    /** Zeroed private native memory, aligned to 16, valid until the call ends. */
     MemorySegment scratch(long bytes);
 
     /** The reply's payload, after the header; only {@code finish(0)} sends the written values. */

@@ -30,6 +30,7 @@ import java.util.ServiceLoader;
 final class CublasCalls implements HandleManualCalls<Call> {
     private static final List<MathProvider> PROVIDERS = ServiceLoader.load(MathProvider.class).stream()
         .map(ServiceLoader.Provider::get).toList();
+    private static final long NUMBER_ALIGNMENT = 16; // of cuDoubleComplex: cuBLAS uses instructions that need it
     private static final long STATE_OFFSET = HwsCublasHandle.WORKSPACE_OFFSET; // after the id and the stream
 
     private final Session session;
@@ -142,11 +143,18 @@ final class CublasCalls implements HandleManualCalls<Call> {
             return MemorySegment.NULL;
         }
         if (!onDevice) {
-            return content.asSlice(HwsScalar.VALUE_OFFSET);
+            return bytes == NUMBER_ALIGNMENT ? aligned(call, content.asSlice(HwsScalar.VALUE_OFFSET))
+                : content.asSlice(HwsScalar.VALUE_OFFSET);
         }
         long address = content.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsScalar.ADDRESS_OFFSET);
         call.checkDevice(address, bytes);
         return MemorySegment.ofAddress(address);
+    }
+
+    /** A number of 16 bytes where its type may lie. A record's fields are aligned to 8 only. */
+    static MemorySegment aligned(Call call, MemorySegment number) {
+        return (number.address() & NUMBER_ALIGNMENT - 1) == 0 ? number
+            : call.scratch(number.byteSize()).copyFrom(number);
     }
 
     private MemorySegment handle(Call call, MemorySegment content) {

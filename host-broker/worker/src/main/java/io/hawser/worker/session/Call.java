@@ -20,6 +20,7 @@ public final class Call implements CallContext {
     private static final Logger LOG = System.getLogger(Call.class.getName());
     private static final int REPLY_CAPACITY_BYTES = 64;
     private static final int SCRATCH_BYTES = 4096;
+    private static final long SCRATCH_ALIGNMENT = 16; // of cuDoubleComplex, the strictest of CUDA's types
     private static final long MAX_SCRATCH_BYTES = 1L << 20; // bounds the size of outputs that a guest may ask for
 
     private final Session session;
@@ -234,14 +235,14 @@ public final class Call implements CallContext {
     public MemorySegment scratch(long bytes) {
         if (bytes < 0 || bytes > MAX_SCRATCH_BYTES) {
             fatal("outputs of a call must not exceed " + MAX_SCRATCH_BYTES + ": bytes=" + bytes);
-            return Arena.ofAuto().allocate(8, 8);
+            return Arena.ofAuto().allocate(SCRATCH_ALIGNMENT, SCRATCH_ALIGNMENT);
         }
-        long aligned = bytes + 7 & -8L;
+        long aligned = bytes + SCRATCH_ALIGNMENT - 1 & -SCRATCH_ALIGNMENT;
         if (aligned > SCRATCH_BYTES - scratchUsed) {
-            return Arena.ofAuto().allocate(Math.max(aligned, 8), 8);
+            return Arena.ofAuto().allocate(Math.max(aligned, SCRATCH_ALIGNMENT), SCRATCH_ALIGNMENT);
         }
         if (scratch == null) {
-            scratch = Arena.ofAuto().allocate(SCRATCH_BYTES, 8);
+            scratch = Arena.ofAuto().allocate(SCRATCH_BYTES, SCRATCH_ALIGNMENT);
         }
         MemorySegment part = scratch.asSlice(scratchUsed, bytes).fill((byte) 0);
         scratchUsed += aligned;

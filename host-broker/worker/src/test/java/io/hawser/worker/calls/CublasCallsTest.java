@@ -139,6 +139,40 @@ class CublasCallsTest {
     }
 
     @Test
+    void shouldAlignComplexNumbers() throws IOException {
+        for (Carrier carrier : Carrier.values()) {
+            try (Rig rig = Rig.withGuest(carrier)) {
+                Guest guest = rig.guest();
+                long handle = create(guest);
+                long filler = create(guest);
+                long matrix = guest.allocate(N * N * 2 * Double.BYTES);
+                for (int i = 0; i < 4; i++) { // the records begin at odd and even multiples of 8
+                    assertEquals(0, guest.replyTo(guest.send(CublasOpcodes.cublasZgemv_v2, Guest.REPLY | Guest.CREDITED,
+                        out -> {
+                            out.fixed(184);
+                            out.i64(0, handle);
+                            out.i32(60, N);
+                            out.i32(64, N);
+                            for (int at : new int[] {72, 136}) {
+                                out.i32(at + 4, 2 * Double.BYTES);
+                            }
+                            out.i64(104, matrix);
+                            out.i32(112, N);
+                            out.i64(120, matrix);
+                            out.i32(128, 1);
+                            out.i64(168, matrix);
+                            out.i32(176, 1);
+                        })).status());
+                    if (i == 1) {
+                        guest.send(CublasOpcodes.cublasDestroy_v2, 0, filler);
+                    }
+                }
+                rig.leave();
+            }
+        }
+    }
+
+    @Test
     void shouldEndSessionForHandleThatWasNeverCreated() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             long matrix = rig.guest().allocate(BYTES);
