@@ -3,16 +3,14 @@ package io.hawser.worker.session;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.session.DataBuffers.Buffer;
 import java.lang.foreign.MemorySegment;
-import java.util.concurrent.CountDownLatch;
 
 /**
- * One copy from the device to the guest in DATA records; it ends with the reply to its call. Session thread, except for
- * the stream's wait.
+ * One copy from the device to the guest in DATA records; it ends with the reply to its call. Session thread.
  *
- * <p>A copy with enough free buffers is issued to its stream at once. For a longer copy, the stream waits in one host
- * function while the copy goes through the context's stream for reads ({@link StreamWork#prepareReads}), a few pieces
- * at a time. The work issued to a stream at once must stay bounded. Otherwise the driver blocks the issuing thread when
- * a stream's queue is full, and only that thread can let the stream proceed.
+ * <p>A copy with enough free buffers is issued to its stream at once. For a longer copy, the stream waits for a word
+ * ({@link WaitWords}) while the copy goes through the context's stream for reads ({@link StreamWork#prepareReads}), a
+ * few pieces at a time. The work issued to a stream at once must stay bounded. Otherwise the driver blocks the issuing
+ * thread when a stream's queue is full, and only that thread can let the stream proceed.
  */
 final class DeviceRead {
     private final StreamWork work;
@@ -21,7 +19,7 @@ final class DeviceRead {
     private final long bytes;
     private final long pieceBytes;
     private final StreamWork.PieceReader reader;
-    private final CountDownLatch gate = new CountDownLatch(1);
+    private WaitWords.Word gate; // null while the stream does not wait
     private long issued;
     private long missingPieces;
     private int result;
@@ -77,31 +75,29 @@ final class DeviceRead {
     }
 
     private void detour() {
-        int refused = work.hostFunction(stream, () -> {
-            work.completions().add(this::start);
-            await();
-        });
-        if (refused == 0) {
-            work.opened(this, stream);
+        WaitWords.Word word = work.waitWords().take();
+        if (word == null) {
+            result = CudaResult.OUT_OF_MEMORY;
         } else {
-            result = refused;
+            work.whenReached(stream, this::start);
+            work.seal();
+            result = word.await(stream.stream());
         }
-        // A failed context does not call the host function, but reports its error here.
+        if (result == 0) {
+            gate = word;
+            work.opened(this, stream);
+        } else if (word != null) {
+            word.give();
+        }
         work.whenReached(stream, this::finish);
     }
 
-    /** Backend thread: blocks the stream until the last piece has been read. */
-    private void await() {
-        try {
-            gate.await();
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // the backend is closing; let its thread end
-        }
-    }
-
     /** Runs when the stream has reached this copy. */
-    private void start() {
-        int refused = work.prepareReads(stream.context());
+    private void start(int reached) {
+        if (gate == null) {
+            return; // the stream does not wait, and finish reports why
+        }
+        int refused = reached != 0 ? reached : work.prepareReads(stream.context());
         if (refused != 0) {
             fail(refused);
         } else {
@@ -170,7 +166,7 @@ final class DeviceRead {
 
     /** Releases the stream when no part of the copy is left. */
     private void openIfDone() {
-        if (missingPieces == 0 && (issued == bytes || result != 0) && gate.getCount() > 0) {
+        if (missingPieces == 0 && (issued == bytes || result != 0)) {
             open();
         }
     }
@@ -178,13 +174,19 @@ final class DeviceRead {
     /** Releases the stream. */
     void open() {
         finished |= missingPieces > 0 || issued < bytes; // the session is over, or the context has failed
-        gate.countDown();
-        work.closed(this);
+        if (gate != null) {
+            gate.open();
+            work.closed(this);
+        }
     }
 
     private void finish(int status) {
         finished = true;
         open();
+        if (gate != null && status == 0) { // a failed context may leave its streams waiting
+            gate.give();
+            gate = null;
+        }
         call.finishSynchronised(result != 0 ? result : status);
     }
 }

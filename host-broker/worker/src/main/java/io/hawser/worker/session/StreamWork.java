@@ -38,7 +38,6 @@ public final class StreamWork {
     private static final int ABANDONED_STREAMS = 32; // so many of a context wait for one marker
 
     private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
-    private static final int HIGHEST_PRIORITY = Integer.MIN_VALUE; // the driver takes the highest that the GPU has
 
     private final GpuBackend backend;
     private final Completions completions;
@@ -48,6 +47,7 @@ public final class StreamWork {
     private final Gates gates;
     private final Turns turns;
     private final DataBuffers buffers;
+    private final WaitWords waitWords;
     private final Set<StreamState> unmarked = new LinkedHashSet<>();
     private final Set<StreamState> behindGate = new LinkedHashSet<>(); // streams with entries that no marker covers
     private long unmarkedBytes; // credit of all these streams
@@ -86,6 +86,7 @@ public final class StreamWork {
         this.gates = gates;
         this.turns = turns;
         this.buffers = new DataBuffers(pool);
+        this.waitWords = new WaitWords(backend.signals());
     }
 
     /** Sets the dispatcher, which classifies calls. Call it before the first record. */
@@ -278,7 +279,6 @@ public final class StreamWork {
      * @return CUresult of issuing it.
      */
     public int hostFunction(StreamState stream, Runnable function) {
-        prepareReads(stream.context()); // a read that needs the stream tries again and reports an error
         return backend.hostFunction(stream.stream(), function);
     }
 
@@ -320,6 +320,10 @@ public final class StreamWork {
         outbox.data(call.sequence(), offset, buffer.staging(), bytes, () -> buffers.give(buffer));
     }
 
+    WaitWords waitWords() {
+        return waitWords;
+    }
+
     DataBuffers buffers() {
         return buffers;
     }
@@ -353,17 +357,14 @@ public final class StreamWork {
 
     /**
      * Makes the context's stream for reads, unless there is one. It copies for reads that let their own stream wait
-     * ({@link DeviceRead}). Streams share the GPU's queues, and a queue stops at a host function that waits. The copies
-     * that end the wait must be in another queue. Streams of different priority share none, so this one has the
-     * highest. It is made before the context's first host function, because the driver makes streams only while few of
-     * them wait.
+     * ({@link DeviceRead}).
      *
      * @param context native context.
      * @return CUresult.
      */
     int prepareReads(long context) {
         if (!readStreams.containsKey(context)) {
-            long made = createStream(context, HIGHEST_PRIORITY);
+            long made = createStream(context);
             if (made < 0) {
                 return (int) -made;
             }
@@ -380,17 +381,17 @@ public final class StreamWork {
     /** A native stream of a context that does not synchronise with other streams; a negated CUresult on failure. */
     private long takeSideStream(long context) {
         ArrayDeque<Long> idle = sideStreams.get(context);
-        return idle != null && !idle.isEmpty() ? idle.pop() : createStream(context, 0);
+        return idle != null && !idle.isEmpty() ? idle.pop() : createStream(context);
     }
 
-    private long createStream(long context, int priority) {
+    private long createStream(long context) {
         int entered = enter(context);
         if (entered != 0) {
             return -entered;
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
-            int result = backend.driver().cuStreamCreateWithPriority(out, NON_BLOCKING, priority);
+            int result = backend.driver().cuStreamCreateWithPriority(out, NON_BLOCKING, 0);
             return result == 0 ? out.get(ValueLayout.JAVA_LONG, 0) : -result;
         }
     }
