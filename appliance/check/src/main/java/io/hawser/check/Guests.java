@@ -66,6 +66,31 @@ final class Guests {
         return new Started(children.start(command, environment, out, err), out, err, statistics);
     }
 
+    /**
+     * Starts a script of a framework.
+     *
+     * @param way null: without a GPU's libraries, for a script that asks for none.
+     */
+    Started startScript(Way way, BrokerChild broker, String python, Path script, List<String> arguments) {
+        Path base = folder.resolve("%04d-%s.%s".formatted(COUNT.incrementAndGet(), script.getFileName(),
+            way == null ? "none" : way.label()));
+        Path out = base.resolveSibling(base.getFileName() + ".out");
+        Path err = base.resolveSibling(base.getFileName() + ".err");
+        Path statistics = base.resolveSibling(base.getFileName() + ".stats");
+        Map<String, String> environment = new HashMap<>(System.getenv());
+        environment.keySet().removeIf(key -> key.startsWith("HAWSER_"));
+        environment.put("PYTHONDONTWRITEBYTECODE", "1");
+        List<String> command = new ArrayList<>();
+        if (way != null && way != Way.NATIVE) {
+            environment.putAll(guestEnvironment(way, broker, statistics));
+            environment.remove("LD_LIBRARY_PATH"); // hawser run needs none
+            command.addAll(List.of(installation.command().toString(), "run"));
+        }
+        command.addAll(List.of(python, script.toString()));
+        command.addAll(arguments);
+        return new Started(children.start(command, environment, out, err), out, err, statistics);
+    }
+
     private Map<String, String> nativeEnvironment(Path program) {
         Map<String, String> environment = new HashMap<>(System.getenv());
         environment.keySet().removeIf(key -> key.startsWith("HAWSER_"));

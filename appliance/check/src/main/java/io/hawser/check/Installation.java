@@ -13,8 +13,9 @@ import java.util.stream.Stream;
  * @param libraries folder of the guest libraries.
  * @param command the guest's command.
  * @param programs folder of the test programs.
+ * @param frameworks folder of the frameworks' scripts.
  */
-record Installation(Path launcher, Path libraries, Path command, Path programs) {
+record Installation(Path launcher, Path libraries, Path command, Path programs, Path frameworks) {
     static final String BENCHMARK = "hawser_benchmark";
     /** Programs that other tests start; they do not check a result by themselves. */
     private static final List<String> HELPERS =
@@ -25,7 +26,7 @@ record Installation(Path launcher, Path libraries, Path command, Path programs) 
     /** The installation that the launcher script passes. @throws CheckException if a part is missing. */
     static Installation ofLauncher() {
         Installation installation = new Installation(folder("launcher"), folder("guest"), folder("command"),
-            folder("programs"));
+            folder("programs"), folder("frameworks"));
         for (Path needed : List.of(installation.launcher, installation.command,
             installation.libraries.resolve("libcuda.so.1"), installation.program(BENCHMARK))) {
             if (!Files.exists(needed)) {
