@@ -21,7 +21,10 @@ typedef struct hws_service {
                 uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p);
     int (*send)(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
                 uint64_t bulk_bytes);
-    /* As hws_probe(), for work of a stream. */
+    /* As call() with a reply, for work of a stream. While the stream captures, the work becomes a node. */
+    int (*work)(uint64_t stream, uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes,
+                const void *bulk, uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p);
+    /* As hws_probe(), for work of a stream. While the stream captures, the work becomes a node. */
     int (*probe)(uint64_t stream, uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes,
                  const hws_vary_t *ranges, uint32_t count);
     int (*status)(void);
@@ -31,8 +34,8 @@ typedef struct hws_service {
     void (*handle_attach)(hws_kind_t kind, uint64_t handle, void *data);
     void *(*handle_data)(hws_kind_t kind, uint64_t handle);
     /*
-     * 0 when work may be issued to the stream; CUDA_ERROR_INVALID_CONTEXT when the thread has no context;
-     * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED when the stream captures; CUDA's error.
+     * 0 when work may be issued to the stream, which may capture; CUDA_ERROR_INVALID_CONTEXT when the thread has no
+     * context; CUDA's error.
      */
     CUresult (*may_issue)(CUstream stream);
     /* Logs once that a function has no implementation; `name` is a literal. */

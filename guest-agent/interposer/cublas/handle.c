@@ -43,7 +43,7 @@ HWS_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state, const char *function) {
+cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state) {
     CUstream stream = (CUstream) (uintptr_t) state->stream;
     CUresult asked = hws_math_service()->may_issue(stream);
     if (__builtin_expect(asked == CUDA_ERROR_INVALID_CONTEXT, 0) && hws_math_need_context()) {
@@ -53,8 +53,7 @@ cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state, const char *fu
         hws_math_stream = state->stream;
         return CUBLAS_STATUS_SUCCESS;
     }
-    /* A captured call would have to become a node of the graph. */
-    return asked == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ? hws_unsupported(function) : CUBLAS_STATUS_EXECUTION_FAILED;
+    return CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 void *hws_cublas_scalar(uint32_t pointer_mode, const void *pointer, uint64_t bytes, bool is_read, void *scalar,

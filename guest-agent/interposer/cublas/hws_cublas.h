@@ -45,14 +45,14 @@ HwsCublasHandle *hws_cublas_state(cublasHandle_t handle);
         if (__builtin_expect(hws_state == NULL, 0)) {                                                                  \
             return CUBLAS_STATUS_NOT_INITIALIZED;                                                                      \
         }                                                                                                              \
-        cublasStatus_t hws_asked = hws_cublas_may_issue(hws_state, __func__);                                          \
+        cublasStatus_t hws_asked = hws_cublas_may_issue(hws_state);                                                    \
         if (__builtin_expect(hws_asked != CUBLAS_STATUS_SUCCESS, 0)) {                                                 \
             return hws_asked;                                                                                          \
         }                                                                                                              \
         hws_state;                                                                                                     \
     }))
 
-cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state, const char *function);
+cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state);
 
 /*
  * A number behind a pointer, by the handle's pointer mode, as the structure `type` that travels: NULL for a NULL

@@ -77,7 +77,7 @@ static bool scales(const HwsScalar *scalar, int32_t type) {
 }
 
 /* Why work cannot be issued to the stream, or CUBLAS_STATUS_SUCCESS. Remembers the stream for hws_probe(). */
-static cublasStatus_t may_issue(CUstream stream, const char *function) {
+static cublasStatus_t may_issue(CUstream stream) {
     CUresult asked = hws_math_service()->may_issue(stream);
     if (__builtin_expect(asked == CUDA_ERROR_INVALID_CONTEXT, 0) && hws_math_need_context()) {
         asked = hws_math_service()->may_issue(stream); /* a thread without a context, as natively */
@@ -86,8 +86,7 @@ static cublasStatus_t may_issue(CUstream stream, const char *function) {
         hws_math_stream = (uintptr_t) stream;
         return CUBLAS_STATUS_SUCCESS;
     }
-    /* A captured call would have to become a node of the graph. */
-    return asked == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ? hws_unsupported(function) : CUBLAS_STATUS_EXECUTION_FAILED;
+    return CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 HWS_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc,
@@ -112,7 +111,7 @@ HWS_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtM
     if (status == CUBLAS_STATUS_SUCCESS) {
         /* Checked here, because calls that differ in the value of beta are of one kind. */
         HWS_REQUIRE(C != NULL || !scales(&second, computeDesc->content.scaleType));
-        status = may_issue(stream, __func__);
+        status = may_issue(stream);
     }
     if (status != CUBLAS_STATUS_SUCCESS) {
         return status;
@@ -153,7 +152,7 @@ HWS_EXPORT cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
         scalars(&first, &second, alpha == NULL && A == NULL && mode == 0 ? zeros : alpha,
                 beta == NULL && B == NULL && mode == 0 ? zeros : beta, mode, transformDesc->content.scaleType);
     if (status == CUBLAS_STATUS_SUCCESS) {
-        status = may_issue(stream, __func__);
+        status = may_issue(stream);
     }
     if (status != CUBLAS_STATUS_SUCCESS) {
         return status;

@@ -137,6 +137,14 @@ CUresult hws_capture_ask_query(CUstream stream) {
     return result == HWS_CAPTURED ? CUDA_SUCCESS : result;
 }
 
+bool hws_capture_captures(CUstream stream) {
+    hws_graph_lock();
+    const hws_capture_stream_t *entry = hws_capture_find(stream);
+    bool captures = entry != NULL && !entry->capture->invalid;
+    hws_graph_unlock();
+    return captures;
+}
+
 CUresult hws_capture_ask_locked(CUstream stream) {
     return ask(stream, true);
 }

@@ -27,6 +27,9 @@ extern _Atomic unsigned hws_captures;
  */
 CUresult hws_capture_ask(CUstream stream);
 
+/* Whether the stream captures and its capture is valid. */
+bool hws_capture_captures(CUstream stream);
+
 /* CUDA's error for a query of a stream: its capture is invalid, or the legacy stream would wait for a capture. */
 CUresult hws_capture_ask_query(CUstream stream);
 

@@ -144,8 +144,7 @@ static CUresult make_node(hws_graph_t *graph, uint32_t index, hws_params_t *para
     for (size_t at = 0; (inner = hws_params_inner(params, at)) != NULL; at++) {
         inner->owner = node;
     }
-    graph->has_memory = graph->has_memory || params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC
-        || params->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    graph->has_memory = graph->has_memory || hws_params_use_memory(params);
     hws_handle_attach(HWS_KIND_GRAPH_NODE, handle, node);
     *node_p = node;
     return CUDA_SUCCESS;

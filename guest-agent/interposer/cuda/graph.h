@@ -57,6 +57,18 @@ typedef struct hws_node_conditional {
     hws_graph_t **bodies;               /* shown.size graphs, owned by the node */
 } hws_node_conditional_t;
 
+/*
+ * The type of a node that does what a math library's call does. The worker keeps its content. Programs see the type of
+ * a kernel node, as the library would have made.
+ */
+#define HWS_NODE_LIBRARY ((CUgraphNodeType) 0x1000)
+
+/* The parameters of a library node. */
+typedef struct hws_node_library {
+    CUgraph graph;   /* the worker's, only for this node */
+    bool has_memory; /* it allocates memory: CUDA's rules for such graphs apply */
+} hws_node_library_t;
+
 /* The parameters of a node. Their holder owns them; the program owns nothing in them. */
 typedef struct hws_params {
     CUgraphNodeType type;
@@ -73,6 +85,7 @@ typedef struct hws_params {
         CUdeviceptr address;                      /* of a free node */
         CUDA_BATCH_MEM_OP_NODE_PARAMS memory_ops; /* its paramArray is our own copy */
         hws_node_conditional_t conditional;
+        hws_node_library_t library;
     };
 } hws_params_t;
 
@@ -155,6 +168,12 @@ const hws_graph_t *hws_graph_root(const hws_graph_t *graph);
 /* Receives each node of a graph and of its inner graphs, an inner graph's nodes after the node that contains it. */
 typedef void hws_node_visitor_t(hws_node_t *node, void *argument);
 void hws_graph_each(const hws_graph_t *graph, hws_node_visitor_t *visit, void *argument);
+
+/* Whether nodes of this type allocate or free memory. */
+static inline bool hws_params_use_memory(const hws_params_t *params) {
+    return params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || params->type == CU_GRAPH_NODE_TYPE_MEM_FREE
+        || (params->type == HWS_NODE_LIBRARY && params->library.has_memory);
+}
 
 /* The graph at this place inside a node; NULL behind the last. */
 static inline hws_graph_t *hws_params_inner(const hws_params_t *params, size_t at) {
@@ -257,6 +276,16 @@ CUresult hws_graph_describe(const hws_params_t *params, uint32_t index, uint8_t 
 /* graph_memory.c */
 CUresult hws_graph_memory_check_copy(const hws_graph_t *graph);
 void hws_graph_memory_forget(hws_graph_t *graph);
+
+/* graph_library.c */
+/*
+ * Captures a math library's call, whose record this is, into a node of the stream's capture. Returns the library's
+ * result, or the reason why there is none. `reply` receives the outputs of a call that succeeds.
+ */
+int hws_library_capture(CUstream stream, uint32_t opcode, const void *payload, uint32_t payload_bytes, const void *bulk,
+                        uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p);
+CUresult hws_library_duplicate(const hws_node_library_t *from, hws_node_library_t *to);
+void hws_library_drop(hws_node_library_t *library);
 
 /* graph_conditional.c */
 /* CUDA's error for copying such a graph, or using it as a child: 0 when it has no conditional node. */

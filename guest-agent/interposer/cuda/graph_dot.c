@@ -8,6 +8,14 @@ static const char *const names[] = {
     "KERNEL",       "MEMCPY",           "MEMSET",         "HOST",      "GRAPH",    "EMPTY",        "WAIT_EVENT",
     "EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT", "MEM_ALLOC", "MEM_FREE", "BATCH_MEM_OP", "CONDITIONAL"};
 
+static const char *name_of(const hws_params_t *params) {
+    return params->type == HWS_NODE_LIBRARY ? "KERNEL\\nmath library" : names[params->type];
+}
+
+static bool is_kernel(const hws_params_t *params) {
+    return params->type == CU_GRAPH_NODE_TYPE_KERNEL || params->type == HWS_NODE_LIBRARY;
+}
+
 static bool wants(unsigned flags, unsigned what) {
     return (flags & (what | CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE)) != 0;
 }
@@ -53,8 +61,7 @@ static void put_graph(FILE *file, const hws_graph_t *graph, unsigned flags) {
     for (size_t i = 0; i < graph->count; i++) {
         const hws_node_t *node = graph->nodes[i];
         fprintf(file, "\"n%" PRIx64 "\" [shape=%s label=\"%u %s", node->handle,
-                node->params.type == CU_GRAPH_NODE_TYPE_KERNEL ? "octagon" : "rectangle", node->index,
-                names[node->params.type]);
+                is_kernel(&node->params) ? "octagon" : "rectangle", node->index, name_of(&node->params));
         put_params(file, &node->params, flags);
         if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES)) {
             fprintf(file, "\\nhandle 0x%" PRIx64, node->handle);

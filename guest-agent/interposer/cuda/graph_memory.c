@@ -120,7 +120,7 @@ static void settle(hws_graph_memory_t *memory) {
 }
 
 static bool is_memory_node(const hws_node_t *node) {
-    return node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    return hws_params_use_memory(&node->params);
 }
 
 CUresult hws_graph_memory_check_copy(const hws_graph_t *graph) {

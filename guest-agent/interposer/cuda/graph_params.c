@@ -140,6 +140,9 @@ static CUresult duplicate_kernel(const hws_node_kernel_t *from, hws_node_kernel_
 
 CUresult hws_params_duplicate(const hws_params_t *from, hws_params_t *params_p) {
     *params_p = *from;
+    if (from->type == HWS_NODE_LIBRARY) {
+        return hws_library_duplicate(&from->library, &params_p->library);
+    }
     switch (from->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL:
             return duplicate_kernel(&from->kernel, &params_p->kernel);
@@ -179,6 +182,8 @@ void hws_params_drop(hws_params_t *params) {
         params->memory_ops.paramArray = NULL;
     } else if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
         hws_conditional_drop(&params->conditional);
+    } else if (params->type == HWS_NODE_LIBRARY) {
+        hws_library_drop(&params->library);
     }
 }
 

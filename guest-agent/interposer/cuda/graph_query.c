@@ -172,7 +172,7 @@ HWS_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
     const hws_node_t *node = hws_node_get(hNode);
     CUresult result = node == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (node != NULL) {
-        *type = node->params.type;
+        *type = node->params.type == HWS_NODE_LIBRARY ? CU_GRAPH_NODE_TYPE_KERNEL : node->params.type;
     }
     hws_graph_unlock();
     return result;

@@ -94,8 +94,14 @@ static bool put_memset(hws_blob_t *blob, const CUDA_MEMSET_NODE_PARAMS *params) 
     return put(blob, &wire, sizeof wire);
 }
 
-/* The guest does a copy within the process itself: the worker sees a host node. */
+/*
+ * The guest does a copy within the process itself: the worker sees a host node. What a library does is a graph of the
+ * worker.
+ */
 static CUgraphNodeType wire_type(const hws_params_t *params) {
+    if (params->type == HWS_NODE_LIBRARY) {
+        return CU_GRAPH_NODE_TYPE_GRAPH;
+    }
     return params->type == CU_GRAPH_NODE_TYPE_MEMCPY && params->copy.on_host ? CU_GRAPH_NODE_TYPE_HOST : params->type;
 }
 
@@ -113,7 +119,9 @@ static bool put_params(hws_blob_t *blob, const hws_params_t *params) {
         case CU_GRAPH_NODE_TYPE_HOST:
             return put(blob, &word, sizeof word);
         case CU_GRAPH_NODE_TYPE_GRAPH:
-            return put(blob, &params->child->handle, sizeof word);
+            word =
+                params->type == HWS_NODE_LIBRARY ? (uint64_t) (uintptr_t) params->library.graph : params->child->handle;
+            return put(blob, &word, sizeof word);
         case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
             word = (uint64_t) (uintptr_t) params->event;

@@ -2,6 +2,7 @@
 #include "hws_service.h"
 
 #include "capture.h"
+#include "graph.h"
 #include "hws_handles.h"
 #include "shm/hws_shm.h"
 
@@ -87,8 +88,25 @@ static void remember(const content_t *content, uint32_t bytes, uint64_t hash) {
     free(entry);
 }
 
+static bool captures(uint64_t stream) {
+    return HWS_CAPTURING() && hws_capture_captures((CUstream) (uintptr_t) stream);
+}
+
+static int work(uint64_t stream, uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes,
+                const void *bulk, uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
+    if (captures(stream)) {
+        return hws_library_capture((CUstream) (uintptr_t) stream, opcode, payload, payload_bytes, bulk, bulk_bytes,
+                                   reply, reply_capacity, reply_bytes_p);
+    }
+    return hws_call(opcode, flags, payload, payload_bytes, bulk, bulk_bytes, reply, reply_capacity, reply_bytes_p);
+}
+
 static int probe(uint64_t stream, uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes,
                  const hws_vary_t *ranges, uint32_t count) {
+    if (captures(stream)) {
+        return hws_library_capture((CUstream) (uintptr_t) stream, opcode, payload, payload_bytes, NULL, 0, NULL, 0,
+                                   NULL);
+    }
     content_t content;
     bool fits = payload_bytes <= PROBE_BYTES && payload_bytes % 8 == 0;
     uint32_t bytes = (uint32_t) offsetof(content_t, payload) + payload_bytes;
@@ -127,7 +145,7 @@ static CUresult may_issue(CUstream stream) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
-    HWS_CAPTURE(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    HWS_CAPTURE(stream, CUDA_SUCCESS);
     return CUDA_SUCCESS;
 }
 
@@ -136,6 +154,7 @@ const hws_service_t hws_service = {
     .gate = &hws_gate,
     .call = hws_call,
     .send = hws_send,
+    .work = work,
     .probe = probe,
     .status = hws_channel_status,
     .fail = hws_channel_fail,

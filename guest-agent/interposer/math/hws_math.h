@@ -6,7 +6,7 @@
 
 #define HWS_EXPORT __attribute__((visibility("default")))
 
-/* The stream of the calling thread's next hws_probe(). */
+/* The stream of the calling thread's next hws_probe(), or hws_call() with HWS_FLAG_CREDITED. */
 extern _Thread_local uint64_t hws_math_stream;
 
 /* libcuda.so.1's table; NULL, after a line on stderr, when the process has another libcuda.so.1. Any thread. */

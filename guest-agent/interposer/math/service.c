@@ -32,9 +32,13 @@ const hws_service_t *hws_math_service(void) {
     return service;
 }
 
-/* Calls come after hws_math_gate(), so the table is there. */
+/* Calls come after hws_math_gate(), so the table is there. A call that costs credit puts work into a stream. */
 int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
+    if ((flags & HWS_FLAG_CREDITED) != 0) {
+        return hws_math_service()->work(hws_math_stream, opcode, flags, payload, payload_bytes, bulk, bulk_bytes, reply,
+                                        reply_capacity, reply_bytes_p);
+    }
     return hws_math_service()->call(opcode, flags, payload, payload_bytes, bulk, bulk_bytes, reply, reply_capacity,
                                     reply_bytes_p);
 }

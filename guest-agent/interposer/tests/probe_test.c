@@ -99,6 +99,27 @@ CUresult hws_capture_ask(CUstream stream) {
     return HWS_CAPTURED;
 }
 
+bool hws_capture_captures(CUstream stream) {
+    return stream == (CUstream) (uintptr_t) 3;
+}
+
+static uint32_t captured; /* opcode */
+
+int hws_library_capture(CUstream stream, uint32_t opcode, const void *payload, uint32_t payload_bytes, const void *bulk,
+                        uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
+    (void) payload;
+    (void) payload_bytes;
+    (void) bulk;
+    (void) bulk_bytes;
+    HWS_CHECK(stream == (CUstream) (uintptr_t) 3);
+    captured = opcode;
+    if (reply != NULL) {
+        memset(reply, 0x5a, reply_capacity);
+        *reply_bytes_p = reply_capacity;
+    }
+    return 15;
+}
+
 CUresult hws_unsupported(const char *name) {
     (void) name;
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -153,13 +174,30 @@ static void should_report_the_stream(void) {
     atomic_store(&hws_stream_watcher, NULL);
 }
 
-static void should_refuse_a_stream_that_captures_or_is_no_stream(void) {
+static void should_capture_work_of_a_stream_that_captures(void) {
+    uint64_t payload[BYTES / 8] = {1, 2, 0x1000, 4};
+    uint8_t reply[8] = {0};
+    uint32_t reply_bytes = 0;
+    HWS_CHECK(waits(20, payload, BYTES) && !waits(20, payload, BYTES));
+    atomic_store(&hws_captures, 1);
+    /* Also a kind that has succeeded before: a node needs the worker's answer. */
+    HWS_CHECK(hws_service.probe(3, 20, 0, payload, BYTES, varies, 2) == 15 && captured == 20);
+    HWS_CHECK(hws_service.work(3, 21, HWS_FLAG_REPLY | HWS_FLAG_CREDITED, payload, BYTES, NULL, 0, reply, sizeof reply,
+                               &reply_bytes)
+                  == 15
+              && captured == 21 && reply_bytes == 8 && reply[7] == 0x5a);
+    HWS_CHECK(hws_service.probe(7, 22, 0, payload, BYTES, varies, 2) == 0 && captured == 21); /* another stream */
+    atomic_store(&hws_captures, 0);
+    HWS_CHECK(hws_service.probe(3, 23, 0, payload, BYTES, varies, 2) == 0 && captured == 21);
+}
+
+static void should_refuse_what_is_no_stream(void) {
     HWS_CHECK(hws_service.may_issue(NULL) == CUDA_ERROR_INVALID_CONTEXT);
     hws_tls.context = 1;
     HWS_CHECK(hws_service.may_issue((CUstream) (uintptr_t) 4) == CUDA_ERROR_INVALID_HANDLE);
     HWS_CHECK(hws_service.may_issue(NULL) == CUDA_SUCCESS);
     atomic_store(&hws_captures, 1);
-    HWS_CHECK(hws_service.may_issue((CUstream) (uintptr_t) 3) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    HWS_CHECK(hws_service.may_issue((CUstream) (uintptr_t) 3) == CUDA_SUCCESS); /* a node */
     atomic_store(&hws_captures, 0);
     hws_tls.context = 0;
 }
@@ -227,7 +265,8 @@ int main(void) {
     should_wait_only_for_the_first_call_of_a_kind();
     should_wait_again_after_a_failure();
     should_report_the_stream();
-    should_refuse_a_stream_that_captures_or_is_no_stream();
+    should_capture_work_of_a_stream_that_captures();
+    should_refuse_what_is_no_stream();
     should_know_exactly_equal_contents();
     should_be_used_by_several_threads();
     should_bound_the_memory_of_contents();

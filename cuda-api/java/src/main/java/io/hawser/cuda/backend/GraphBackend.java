@@ -130,6 +130,26 @@ public interface GraphBackend {
     /** Frees memory that a device reserves for graphs but does not use. */
     int trim(int device);
 
+    /** Begins to capture a stream's work into a new graph. Calls that are unsafe during a capture remain possible. */
+    int beginCapture(long stream);
+
+    /**
+     * Ends the capture of a stream.
+     *
+     * @param out receives the graph's handle, the number of its nodes, and the bytes that they allocate (8 bytes each).
+     * @return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED when a call has ended the capture before; CUDA_ERROR_NOT_SUPPORTED
+     *     for nodes that would use the host. There is no graph then.
+     */
+    int endCapture(long stream, MemorySegment out);
+
+    /**
+     * Copies a graph that allocates no memory.
+     *
+     * @param graph the graph, also one inside a node.
+     * @param out receives the copy's handle (8 bytes).
+     */
+    int copy(long graph, MemorySegment out);
+
     /**
      * Reads how much memory a device has for graphs.
      *

@@ -10,6 +10,7 @@ import io.hawser.cuda.generated.CUgraphExecUpdateResultInfo;
 import io.hawser.cuda.generated.CUlaunchAttribute;
 import io.hawser.cuda.generated.CUmemLocation;
 import io.hawser.cuda.generated.CUmemPoolProps;
+import io.hawser.cuda.generated.CUstreamCaptureMode;
 import io.hawser.cuda.generated.CudaGraphNative;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -314,6 +315,35 @@ final class Graphs implements GraphBackend {
     @Override
     public int upload(long exec, long stream) {
         return CudaGraphNative.cuGraphUpload(exec, stream);
+    }
+
+    @Override
+    public int beginCapture(long stream) {
+        return CudaGraphNative.cuStreamBeginCapture_v2(stream,
+            CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED);
+    }
+
+    @Override
+    public int endCapture(long stream, MemorySegment out) {
+        int result = CudaGraphNative.cuStreamEndCapture(stream, out);
+        if (result != 0) {
+            return result;
+        }
+        long graph = out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+        CapturedNodes nodes = new CapturedNodes();
+        result = nodes.count(graph);
+        if (result != 0) {
+            CudaGraphNative.cuGraphDestroy(graph);
+            return result;
+        }
+        out.set(ValueLayout.JAVA_LONG_UNALIGNED, Long.BYTES, nodes.nodes());
+        out.set(ValueLayout.JAVA_LONG_UNALIGNED, 2L * Long.BYTES, nodes.allocatedBytes());
+        return 0;
+    }
+
+    @Override
+    public int copy(long graph, MemorySegment out) {
+        return CudaGraphNative.cuGraphClone(out, graph);
     }
 
     @Override

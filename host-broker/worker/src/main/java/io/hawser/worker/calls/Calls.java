@@ -185,8 +185,12 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean isLaunch(int opcode) {
-        return opcode == CudaOpcodes.hwsLaunch || opcode == CudaOpcodes.cuGraphLaunch
-            || CublasOpcodes.isCredited(opcode) || CublasLtOpcodes.isCredited(opcode);
+        return opcode == CudaOpcodes.hwsLaunch || opcode == CudaOpcodes.cuGraphLaunch || isCapturable(opcode);
+    }
+
+    @Override
+    public boolean isCapturable(int opcode) {
+        return CublasOpcodes.isCredited(opcode) || CublasLtOpcodes.isCredited(opcode);
     }
 
     @Override

@@ -178,7 +178,9 @@ final class CublasCalls implements HandleManualCalls<Call> {
             }
             applied.set(content, stream);
         }
-        session.countKernel();
+        if (!call.isCaptured()) {
+            session.countKernel();
+        }
         return MemorySegment.ofAddress(made);
     }
 }

@@ -188,6 +188,12 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
         return call.handle(HandleTable.isOfKind(HandleKind.CUBLAS, id) ? HandleKind.CUBLAS : HandleKind.CUBLASLT, id);
     }
 
+    private void count(Call call) {
+        if (!call.isCaptured()) {
+            session.countKernel();
+        }
+    }
+
     private static long stream(Call call, MemorySegment target) {
         return call.handle(HandleKind.STREAM, target.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsLtTarget.STREAM_OFFSET));
     }
@@ -288,7 +294,7 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
                 return;
             }
         }
-        session.countKernel();
+        count(call);
         call.finish(product.matmul.run(new Arguments(made, stream, first, second, A, B, C, D), computeDesc, emulation,
             chosen, workspace, workspaceBytes));
     }
@@ -344,7 +350,7 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
             || !checkMatrix(call, shape, 2, C)) {
             return;
         }
-        session.countKernel();
+        count(call);
         call.finish(transform.transform().run(new Arguments(made, stream, first, second, A, B, C, 0)));
     }
 

@@ -50,6 +50,7 @@ final class GraphCalls implements GraphManualCalls<Call> {
     private final GraphMirror mirror;
     private final GraphBuilder builder;
     private final MemoryQuota.KeptMemory memory;
+    private final GraphCaptures captures;
 
     /**
      * Makes the calls of a session.
@@ -65,6 +66,7 @@ final class GraphCalls implements GraphManualCalls<Call> {
         this.builder = new GraphBuilder(objects, graphs);
         this.mirror = new GraphMirror(objects, callbacks, builder, new GraphDecoder(objects, callbacks, region));
         this.memory = objects.quota().addKeeper(new Reserve());
+        this.captures = new GraphCaptures(session, mirror, memory);
         if (graphs != null) {
             graphs.hostFunctions(callbacks::run);
         }
@@ -130,10 +132,16 @@ final class GraphCalls implements GraphManualCalls<Call> {
         }
     }
 
-    /** The graph of a call. Null after failing the call, when the graph was inside a graph that has been destroyed. */
+    /**
+     * The graph of a call. Null after failing the call, when the graph was inside a graph that has been destroyed, or
+     * is a captured one, whose nodes nothing may change and which can only be executed inside another graph.
+     */
     private static GraphState live(Call call) {
-        GraphState state = state(call);
-        if (state.isGone()) {
+        return live(call, state(call));
+    }
+
+    private static GraphState live(Call call, GraphState state) {
+        if (state.isGone() || state.captured() != null) {
             call.fail(CudaResult.INVALID_VALUE);
             return null;
         }
@@ -226,12 +234,8 @@ final class GraphCalls implements GraphManualCalls<Call> {
 
     /** The graph of a call whose last object is a context; null as for {@link #live}. */
     private GraphState graphBeforeContext(Call call) {
-        GraphState state = objects.handles().find(HandleKind.GRAPH, call.in().i64(GRAPH_OFFSET)).info(GraphState.class);
-        if (state.isGone()) {
-            call.fail(CudaResult.INVALID_VALUE);
-            return null;
-        }
-        return state;
+        return live(call,
+            objects.handles().find(HandleKind.GRAPH, call.in().i64(GRAPH_OFFSET)).info(GraphState.class));
     }
 
     @Override
@@ -280,7 +284,7 @@ final class GraphCalls implements GraphManualCalls<Call> {
             call.fail(result);
             return;
         }
-        mirror.addBodies(bodyCount);
+        mirror.add(bodyCount);
         for (int i = 0; i < bodyCount && !call.isRejected(); i++) {
             long id = bodies.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, i);
             GraphState body = new GraphState(id, made.getAtIndex(ValueLayout.JAVA_LONG, 1L + i));
@@ -288,6 +292,17 @@ final class GraphCalls implements GraphManualCalls<Call> {
             objects.register(call, HandleKind.GRAPH, id, body.nativeHandle(), null, body);
         }
         call.finish(0);
+    }
+
+    @Override
+    public void hwsGraphCapture(Call call, long graphId, int opcode, int resultBytes, int recordBytes,
+        MemorySegment record) {
+        captures.capture(call, graphId, opcode, resultBytes, record);
+    }
+
+    @Override
+    public void hwsGraphCopy(Call call, long copyId, long graph) {
+        captures.copy(call, copyId, state(call));
     }
 
     @Override

@@ -365,7 +365,8 @@ final class GraphDecoder {
         result.child = graph.info(GraphState.class);
         return result.child.isGone() ? result.error(CudaResult.INVALID_VALUE)
             : result.plain(CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH, null,
-                new GraphNode.Child(graph.nativeHandle()), List.of());
+                new GraphNode.Child(graph.nativeHandle()),
+                result.child.captured() == null ? List.of() : result.child.captured().ranges());
     }
 
     private Result event(Result result, int type, long id) {

@@ -120,13 +120,13 @@ final class GraphMirror {
         return true;
     }
 
-    /** Whether the session may have as many further bodies of conditional nodes. */
-    boolean hasRoom(int bodies) {
-        return nodes + bodies <= MAX_NODES;
+    /** Whether the session may have as many further bodies of conditional nodes, or nodes of captured graphs. */
+    boolean hasRoom(int count) {
+        return count <= MAX_NODES - nodes;
     }
 
-    /** Counts bodies of a conditional node. Each costs as much as a node. */
-    void addBodies(int count) {
+    /** Counts bodies of a conditional node, each of which costs as much as a node, or nodes of a captured graph. */
+    void add(int count) {
         nodes += count;
     }
 
@@ -237,6 +237,7 @@ final class GraphMirror {
     /** Removes a graph that the backend no longer has. */
     void forget(GraphState graph) {
         conditions -= graph.conditions().size();
+        nodes -= graph.captured() == null || graph.isGone() ? 0 : graph.captured().nodes();
         List.copyOf(graph.nodes().values()).forEach(this::forget);
         graph.markGone();
     }

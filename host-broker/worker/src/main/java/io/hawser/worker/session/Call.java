@@ -11,6 +11,10 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * A request in service. The object is reused for later requests. Session thread; after {@link #defer} any thread may
@@ -18,6 +22,8 @@ import java.lang.foreign.MemorySegment;
  */
 public final class Call implements CallContext {
     private static final Logger LOG = System.getLogger(Call.class.getName());
+    private static final ValueLayout.OfInt I32 = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final ValueLayout.OfLong I64 = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final int REPLY_CAPACITY_BYTES = 64;
     private static final int SCRATCH_BYTES = 4096;
     private static final long SCRATCH_ALIGNMENT = 16; // of cuDoubleComplex, the strictest of CUDA's types
@@ -46,9 +52,21 @@ public final class Call implements CallContext {
     private int invalidValue;
     private int invalidHandle;
     private boolean ended;
+    private boolean answered; // a captured call
     private boolean deferred;
     private boolean mayWait; // for memory: the record can be served again
     private boolean waits; // found no memory; the session serves the record again
+    private Capture capture; // null: the record came from the guest by itself
+
+    /** A stream that captures what a call does, and the memory that the call's checks have allowed. */
+    private static final class Capture {
+        private final long stream;
+        private final List<GraphParameters.Range> ranges = new ArrayList<>();
+
+        Capture(long stream) {
+            this.stream = stream;
+        }
+    }
 
     /**
      * Makes a call for {@link #begin}.
@@ -83,11 +101,70 @@ public final class Call implements CallContext {
         deferred = false;
         mayWait = wantsReply && !header.isCredited();
         waits = false;
+        answered = false;
         result = 0;
         invalidValue = CudaResult.INVALID_VALUE;
         invalidHandle = CudaResult.INVALID_HANDLE;
         in.wrap(bytes, offset, lengthBytes);
         replyBegun = false;
+    }
+
+    /** Whether {@link #serveInner} can serve a function. */
+    public boolean isCapturable(int innerOpcode) {
+        return session.dispatcher().isCapturable(innerOpcode);
+    }
+
+    /**
+     * Serves the call of a library whose record this call carries. The inner call sees a stream of the worker in place
+     * of the guest's, costs no credit, and sends no reply.
+     *
+     * @param innerOpcode the library's function; {@link #isCapturable}.
+     * @param payload its record without the header, a multiple of 8 bytes.
+     * @param stream the backend's stream, which captures.
+     * @return the ended call; not {@link #isAnswered} when it has ended the session.
+     */
+    public Call serveInner(int innerOpcode, MemorySegment payload, long stream) {
+        int bytes = Math.toIntExact(RecordLayout.HEADER_BYTES + payload.byteSize());
+        MemorySegment whole = Arena.ofAuto().allocate(bytes, RecordLayout.ALIGNMENT_BYTES);
+        whole.set(I32, RecordLayout.LENGTH_OFFSET, bytes);
+        whole.set(I32, RecordLayout.OPCODE_OFFSET, innerOpcode);
+        whole.set(I64, RecordLayout.SEQUENCE_OFFSET, sequence);
+        whole.set(I32, RecordLayout.THREAD_OFFSET, thread);
+        whole.set(I32, RecordLayout.CONTEXT_OFFSET, context);
+        whole.set(I32, RecordLayout.FLAGS_OFFSET, RecordLayout.FLAG_REPLY);
+        whole.asSlice(RecordLayout.HEADER_BYTES).copyFrom(payload);
+        RecordHeader header = new RecordHeader();
+        header.read(whole, 0);
+        Call inner = new Call(session);
+        inner.begin(header, whole, 0, null);
+        inner.capture = new Capture(stream);
+        session.dispatcher().dispatch(innerOpcode, inner);
+        if (inner.deferred) {
+            throw new IllegalStateException("a captured call must end at once: opcode=0x"
+                + Integer.toHexString(innerOpcode));
+        }
+        return inner;
+    }
+
+    /** Whether its work becomes a part of a graph: it is not executed now. */
+    public boolean isCaptured() {
+        return capture != null;
+    }
+
+    /** Whether a captured call has a {@link #result}. */
+    public boolean isAnswered() {
+        return answered;
+    }
+
+    /** The memory that the checks of a captured call have allowed. */
+    public List<GraphParameters.Range> ranges() {
+        return List.copyOf(capture.ranges);
+    }
+
+    /** Outputs of a captured call: the payload of the reply that the guest would get. */
+    public MemorySegment outputs() {
+        return replyBegun ? reply.memory().asSlice(RecordLayout.HEADER_BYTES,
+            reply.end() - RecordLayout.HEADER_BYTES) : MemorySegment.NULL;
     }
 
     @Override
@@ -121,6 +198,9 @@ public final class Call implements CallContext {
 
     @Override
     public long handle(HandleKind kind, long id) {
+        if (kind == HandleKind.STREAM && capture != null) {
+            return capture.stream;
+        }
         if (kind == HandleKind.STREAM) {
             StreamState stream = stream(id);
             return stream == null ? 0 : stream.stream();
@@ -206,6 +286,9 @@ public final class Call implements CallContext {
             fail(invalidValue);
             return false;
         }
+        if (capture != null && bytes > 0) {
+            capture.ranges.add(new GraphParameters.Range(address, bytes));
+        }
         return true;
     }
 
@@ -290,6 +373,11 @@ public final class Call implements CallContext {
             return; // the session or an earlier check has ended the call
         }
         ended = true;
+        if (capture != null) {
+            answered = true;
+            result = cuResult;
+            return;
+        }
         if (cuResult == CudaResult.OUT_OF_MEMORY && mayWait && !deferred
             && session.memoryWaits().mustWait()) {
             waits = true;

@@ -92,6 +92,14 @@ public interface CallDispatcher {
     boolean isLaunch(int opcode);
 
     /**
+     * Whether a graph can contain what a request does: it is a call of a library with work for a stream.
+     *
+     * @param opcode any number.
+     * @return whether {@link Call#serveInner} can serve it.
+     */
+    boolean isCapturable(int opcode);
+
+    /**
      * Serves a request: ends the call or defers it.
      *
      * @param opcode a known one.

@@ -22,6 +22,8 @@ public final class CudaResult {
     public static final int CONTEXT_IS_DESTROYED = 709;
     /** CUDA_ERROR_NOT_SUPPORTED. */
     public static final int NOT_SUPPORTED = 801;
+    /** CUDA_ERROR_STREAM_CAPTURE_INVALIDATED. */
+    public static final int STREAM_CAPTURE_INVALIDATED = 901;
     /** CUDA_ERROR_UNKNOWN. */
     public static final int UNKNOWN = 999;
 

@@ -141,6 +141,15 @@ public final class GraphState {
     private boolean freesMemory;
     private int error;
     private boolean isGone;
+    private Captured captured;
+
+    /**
+     * What a captured graph holds.
+     *
+     * @param ranges memory that its nodes use.
+     * @param nodes number of the backend's nodes.
+     */
+    public record Captured(List<GraphParameters.Range> ranges, int nodes) {}
 
     /**
      * Makes the mirror of an empty graph.
@@ -151,6 +160,25 @@ public final class GraphState {
     public GraphState(long id, long nativeHandle) {
         this.id = id;
         this.nativeHandle = nativeHandle;
+    }
+
+    /**
+     * Makes the mirror of a graph that a library's call has made. It has nodes that no one can name.
+     *
+     * @param id the guest's id of the graph.
+     * @param nativeHandle the backend's handle.
+     * @param captured its content.
+     * @param usesMemory whether its nodes allocate memory.
+     */
+    public GraphState(long id, long nativeHandle, Captured captured, boolean usesMemory) {
+        this(id, nativeHandle);
+        this.captured = captured;
+        this.usesMemory = usesMemory;
+    }
+
+    /** The content of a captured graph; null for a graph of the guest's nodes. */
+    public Captured captured() {
+        return captured;
     }
 
     /** The guest's id of the graph. */

@@ -109,6 +109,10 @@ final class Device implements AutoCloseable {
         if (stream == null) {
             return current == null ? CUresult.CUDA_ERROR_INVALID_CONTEXT : CUresult.CUDA_ERROR_INVALID_HANDLE;
         }
+        if (stream.capture() != null) { // only functions of libraries become nodes
+            stream.invalidateCapture();
+            return CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        }
         return stream.context.error();
     }
 

@@ -29,6 +29,8 @@ final class Graph {
         GraphMemory.Block memory;
         /** The memory that a freeing node frees. */
         GraphMemory.Block frees;
+        /** What a library does in a captured node, whose parameters are those of an empty node; null for others. */
+        Runnable routine;
 
         Node(Graph graph, GraphNode parameters) {
             this.graph = graph;
@@ -55,6 +57,13 @@ final class Graph {
     /** Whether the graph is a body of a conditional node, or inside one. */
     boolean isBody() {
         return owner != null && (owner.condition != null || owner.graph.isBody());
+    }
+
+    /** Whether CUDA allows a node with these parameters in the graph: a body of a conditional node takes few types. */
+    boolean mayContain(GraphNode parameters) {
+        return !isBody() || parameters instanceof GraphNode.Kernel || parameters instanceof GraphNode.Copy
+            || parameters instanceof GraphNode.Fill || parameters instanceof GraphNode.Empty
+            || parameters instanceof GraphNode.Child;
     }
 
     /** Whether the graph or a graph inside it has a conditional node. */

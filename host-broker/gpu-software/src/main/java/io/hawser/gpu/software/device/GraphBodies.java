@@ -6,7 +6,7 @@ import io.hawser.cuda.backend.GraphNode;
 import io.hawser.gpu.software.exec.GlobalMemory;
 import java.lang.foreign.MemorySegment;
 
-/** The work of a graph's copies and fills. */
+/** The work of a graph's copies, fills and functions of the worker. */
 final class GraphBodies {
     private static final System.Logger LOG = System.getLogger(GraphBodies.class.getName());
 
@@ -14,6 +14,15 @@ final class GraphBodies {
 
     GraphBodies(GlobalMemory memory) {
         this.memory = memory;
+    }
+
+    /** A function of the worker. As in CUDA: a failed context calls none. */
+    static Work.Body routine(Runnable function, Context context) {
+        return () -> {
+            if (context.error() == 0) {
+                function.run();
+            }
+        };
     }
 
     Work.Body copy(GraphNode.Copy copy, Context context) {

@@ -48,7 +48,8 @@ final class GraphExec {
             if (own.parameters.getClass() != theirs.parameters.getClass()) {
                 return new Difference(NODE_TYPE_CHANGED, theirs.node);
             }
-            if ((own.condition == null) != (theirs.condition == null)) {
+            if ((own.condition == null) != (theirs.condition == null)
+                || (own.routine == null) != (theirs.routine == null)) {
                 return new Difference(NODE_TYPE_CHANGED, theirs.node);
             }
             if (own.conditionalType != theirs.conditionalType || own.inner.size() != theirs.inner.size()) {
@@ -81,6 +82,7 @@ final class GraphExec {
             GraphPlan.Step theirs = other.steps.get(i);
             own.parameters = theirs.parameters;
             own.condition = theirs.condition;
+            own.routine = theirs.routine;
             for (int j = 0; j < own.inner.size(); j++) {
                 replaceParameters(own.inner.get(j), theirs.inner.get(j));
             }

@@ -22,6 +22,7 @@ final class GraphPlan {
         final GraphMemory.Block memory;
         final GraphMemory.Block frees;
         GraphCondition condition;
+        Runnable routine;
         boolean isEnabled = true;
         /** Workspace of a cooperative kernel; 0 until the first launch. */
         long workspace;
@@ -35,6 +36,7 @@ final class GraphPlan {
             this.conditionalType = node.conditionalType;
             this.memory = node.memory;
             this.frees = node.frees;
+            this.routine = node.routine;
         }
     }
 

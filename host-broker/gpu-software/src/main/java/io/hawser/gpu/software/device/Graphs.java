@@ -31,6 +31,7 @@ final class Graphs implements GraphBackend {
     private final Device device;
     private final Launcher launcher;
     private final GraphBodies bodies;
+    private final GraphCaptures captures = new GraphCaptures(this);
     private LongConsumer hostFunction = id -> {};
 
     Graphs(Device device, Launcher launcher) {
@@ -50,7 +51,7 @@ final class Graphs implements GraphBackend {
         return CUDA_SUCCESS;
     }
 
-    private Graph make() {
+    Graph make() {
         Graph graph = new Graph(device.handles.peek());
         device.handles.add(graph);
         return graph;
@@ -78,7 +79,7 @@ final class Graphs implements GraphBackend {
         return CUDA_SUCCESS;
     }
 
-    private void forget(Graph graph) {
+    void forget(Graph graph) {
         List.copyOf(graph.nodes).forEach(this::forget);
         graph.conditions.values().forEach(this::release);
         device.handles.remove(graph.handle);
@@ -99,7 +100,7 @@ final class Graphs implements GraphBackend {
     public int add(long graphHandle, long[] dependencies, GraphNode parameters, MemorySegment out) {
         Graph graph = graph(graphHandle);
         int check = graph == null ? CUDA_ERROR_INVALID_VALUE
-            : graph.isBody() && !mayBeInBody(parameters) ? CUDA_ERROR_NOT_SUPPORTED : check(parameters);
+            : !graph.mayContain(parameters) ? CUDA_ERROR_NOT_SUPPORTED : check(parameters);
         if (check != CUDA_SUCCESS) {
             return check;
         }
@@ -126,13 +127,6 @@ final class Graphs implements GraphBackend {
         return CUDA_SUCCESS;
     }
 
-    /** Whether CUDA allows such a node in a body of a conditional node. */
-    private static boolean mayBeInBody(GraphNode parameters) {
-        return parameters instanceof GraphNode.Kernel || parameters instanceof GraphNode.Copy
-            || parameters instanceof GraphNode.Fill || parameters instanceof GraphNode.Empty
-            || parameters instanceof GraphNode.Child;
-    }
-
     private boolean follow(Graph.Node node, long[] dependencies) {
         List<Graph.Node> before = new ArrayList<>();
         for (long dependency : dependencies) {
@@ -151,7 +145,7 @@ final class Graphs implements GraphBackend {
         return true;
     }
 
-    private void append(Graph.Node node) {
+    void append(Graph.Node node) {
         node.handle = device.handles.add(node);
         node.graph.nodes.add(node);
     }
@@ -562,8 +556,31 @@ final class Graphs implements GraphBackend {
         return CUDA_SUCCESS;
     }
 
+    /** Adds what a library does to the graph of a stream that captures. */
+    int capture(Stream stream, Runnable routine) {
+        return captures.add(stream, routine);
+    }
+
+    @Override
+    public int beginCapture(long stream) {
+        return captures.begin(device.stream(stream));
+    }
+
+    @Override
+    public int endCapture(long stream, MemorySegment out) {
+        return captures.end(device.stream(stream), out);
+    }
+
+    @Override
+    public int copy(long graph, MemorySegment out) {
+        return captures.copy(graph(graph), out);
+    }
+
     /** The work of a step, which can be executed several times, one after the other; null for a point. */
     private Work.Body body(GraphPlan.Step step, Context context) {
+        if (step.routine != null) {
+            return GraphBodies.routine(step.routine, context);
+        }
         return switch (step.parameters) {
             case GraphNode.Kernel kernel -> {
                 Launcher.Request request = request(kernel);
@@ -572,12 +589,7 @@ final class Graphs implements GraphBackend {
             }
             case GraphNode.Copy copy -> bodies.copy(copy, context);
             case GraphNode.Fill fill -> bodies.fill(fill, context);
-            case GraphNode.Host host -> () -> {
-                // As in CUDA: a failed context calls no host functions.
-                if (context.error() == 0) {
-                    hostFunction.accept(host.id());
-                }
-            };
+            case GraphNode.Host host -> GraphBodies.routine(() -> hostFunction.accept(host.id()), context);
             default -> null;
         };
     }

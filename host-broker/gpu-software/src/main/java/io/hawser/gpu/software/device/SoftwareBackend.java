@@ -208,16 +208,14 @@ public final class SoftwareBackend implements GpuBackend {
     @Override
     public int hostFunction(long handle, Runnable function) {
         Stream stream = device.stream(handle);
+        if (stream != null && stream.capture() != null) {
+            return graphs.capture(stream, function);
+        }
         int check = device.check(stream);
         if (check != CUDA_SUCCESS) {
             return check;
         }
-        stream.context.issue(stream, () -> {
-            // As in CUDA: a failed context calls no host functions.
-            if (stream.context.error() == 0) {
-                function.run();
-            }
-        }, false);
+        stream.context.issue(stream, GraphBodies.routine(function, stream.context), false);
         return CUDA_SUCCESS;
     }
 

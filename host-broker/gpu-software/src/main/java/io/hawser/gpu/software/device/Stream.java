@@ -12,6 +12,9 @@ final class Stream {
      */
     final boolean blocking;
     private Work last;
+    /** The graph that receives the stream's work; null while the stream does not capture. */
+    private Graph capture;
+    private boolean isInvalid; // the capture
 
     Stream(long id, Context context, int flags, int priority, boolean blocking) {
         this.id = id;
@@ -31,5 +34,26 @@ final class Stream {
 
     void setLast(Work work) {
         last = work;
+    }
+
+    /** The graph that receives the stream's work, or null. */
+    Graph capture() {
+        return capture;
+    }
+
+    /** Begins a capture into a graph, or ends it with null. */
+    void capture(Graph graph) {
+        capture = graph;
+        isInvalid = false;
+    }
+
+    /** Ends the capture because of a call that cannot become a node. */
+    void invalidateCapture() {
+        isInvalid = true;
+    }
+
+    /** Whether the capture has come to an early end. */
+    boolean isCaptureInvalid() {
+        return isInvalid;
     }
 }

@@ -7,6 +7,7 @@ import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_SUCCE
 
 import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.cublas.CublasDriver;
 import io.hawser.cuda.generated.cublas.CublasForm;
 import io.hawser.cuda.generated.cublas.cublasComputeType_t;
@@ -95,6 +96,10 @@ final class SoftwareCublas implements CublasBackend, CublasDriver {
         if (result.byteSize() == 0) {
             MemorySegment target = result.reinterpret(Type.MAX_BYTES);
             return issue(handle, () -> work.writeTo(target));
+        }
+        if (gpu.driver().cuStreamQuery(streams.get(handle.address()))
+            == CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
+            return CUBLAS_STATUS_EXECUTION_FAILED; // the wait for a number ends the capture
         }
         MemorySegment number = Arena.ofAuto().allocate(Type.MAX_BYTES, Type.MAX_BYTES);
         CountDownLatch done = new CountDownLatch(1);
