@@ -18,6 +18,15 @@ const hws_service_t *hws_math_service(void);
  */
 bool hws_math_need_context(void);
 
+/*
+ * As may_issue() of the service, for work of the calling thread's next hws_probe(). A thread without a context gets one.
+ * After hws_math_gate().
+ */
+CUresult hws_math_may_issue(CUstream stream);
+
+/* Logs once that a function has no implementation; `name` is a literal. */
+void hws_math_unsupported(const char *name);
+
 /* Makes a handle invalid, with libcuda.so.1's hws_handle_drop(). */
 void hws_handle_drop(hws_kind_t kind, uint64_t handle);
 

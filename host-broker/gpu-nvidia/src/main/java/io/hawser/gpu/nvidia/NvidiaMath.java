@@ -2,6 +2,7 @@ package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.CublasLtBackend;
+import io.hawser.cuda.backend.CufftBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
@@ -25,5 +26,11 @@ public final class NvidiaMath implements MathProvider {
     public CublasLtBackend cublasLt(GpuBackend gpu) {
         NativeLibrary library = MathProvider.load("libcublasLt.so.13", "libcublasLt.so.12");
         return library == null ? null : new NvidiaCublasLt(library);
+    }
+
+    @Override
+    public CufftBackend cufft(GpuBackend gpu) {
+        NativeLibrary library = MathProvider.load("libcufft.so.12", "libcufft.so.11");
+        return library == null ? null : new NvidiaCufft(library);
     }
 }

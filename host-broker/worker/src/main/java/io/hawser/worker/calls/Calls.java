@@ -7,6 +7,7 @@ import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.cublas.CublasOpcodes;
 import io.hawser.cuda.generated.cublaslt.CublasLtOpcodes;
+import io.hawser.cuda.generated.cufft.CufftOpcodes;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
@@ -24,6 +25,7 @@ public final class Calls implements CallDispatcher {
     private static final int LIBRARY_SHIFT = 16;
     private static final int CUBLAS = CublasOpcodes.cublasCreate_v2 >>> LIBRARY_SHIFT;
     private static final int CUBLASLT = CublasLtOpcodes.cublasLtCreate >>> LIBRARY_SHIFT;
+    private static final int CUFFT = CufftOpcodes.hwsFftMakePlan >>> LIBRARY_SHIFT;
     private static final int LIBRARY = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
 
     private final CudaDispatcher<Call> dispatcher;
@@ -31,6 +33,7 @@ public final class Calls implements CallDispatcher {
     private final GuestObjects objects;
     private final CublasCalls cublas;
     private final CublasLtCalls cublasLt;
+    private final CufftCalls cufft;
 
     /**
      * Makes the calls of a session.
@@ -46,6 +49,7 @@ public final class Calls implements CallDispatcher {
         objects = session.objects();
         cublas = new CublasCalls(session);
         cublasLt = new CublasLtCalls(session);
+        cufft = new CufftCalls(session);
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
@@ -81,6 +85,7 @@ public final class Calls implements CallDispatcher {
     public static void loadAhead() {
         CublasCalls.loadAhead();
         CublasLtCalls.loadAhead();
+        MathProviders.loadAhead();
     }
 
     /**
@@ -96,7 +101,7 @@ public final class Calls implements CallDispatcher {
     @Override
     public boolean isKnown(int opcode) {
         // The dispatcher rejects numbers without a description.
-        return isDriver(opcode) || isCublas(opcode) || isCublasLt(opcode);
+        return isDriver(opcode) || isMath(opcode);
     }
 
     private static boolean isDriver(int opcode) {
@@ -111,10 +116,25 @@ public final class Calls implements CallDispatcher {
         return opcode >>> LIBRARY_SHIFT == CUBLASLT;
     }
 
+    private static boolean isCufft(int opcode) {
+        return opcode >>> LIBRARY_SHIFT == CUFFT;
+    }
+
+    /** Whether a call is one of a math library. */
+    private static boolean isMath(int opcode) {
+        return isCublas(opcode) || isCublasLt(opcode) || isCufft(opcode);
+    }
+
+    /** Whether a call puts a math library's work into a stream. */
+    private static boolean isMathWork(int opcode) {
+        return CublasOpcodes.isCredited(opcode) || CublasLtOpcodes.isCredited(opcode)
+            || CufftOpcodes.isCredited(opcode);
+    }
+
     @Override
     public boolean mayWaitForDevice(int opcode) {
         return CudaOpcodes.mayWaitForDevice(opcode) || CublasOpcodes.mayWaitForDevice(opcode)
-            || CublasLtOpcodes.mayWaitForDevice(opcode);
+            || CublasLtOpcodes.mayWaitForDevice(opcode) || CufftOpcodes.mayWaitForDevice(opcode);
     }
 
     @Override
@@ -124,8 +144,7 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean issuesWork(int opcode) {
-        return CudaOpcodes.issuesWork(opcode) || CublasOpcodes.isCredited(opcode)
-            || CublasLtOpcodes.isCredited(opcode);
+        return CudaOpcodes.issuesWork(opcode) || isMathWork(opcode);
     }
 
     @Override
@@ -156,7 +175,7 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean changes(int opcode, MemorySegment record, int asking, long asked) {
-        if (isCublas(opcode) || isCublasLt(opcode)) {
+        if (isMath(opcode)) {
             return asksStream(asking); // the handle's state names the stream
         }
         if (asksStream(asking)) {
@@ -190,7 +209,7 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean isCapturable(int opcode) {
-        return CublasOpcodes.isCredited(opcode) || CublasLtOpcodes.isCredited(opcode);
+        return isMathWork(opcode);
     }
 
     @Override
@@ -199,6 +218,8 @@ public final class Calls implements CallDispatcher {
             cublas.dispatch(call);
         } else if (isCublasLt(opcode)) {
             cublasLt.dispatch(call);
+        } else if (isCufft(opcode)) {
+            cufft.dispatch(call);
         } else {
             dispatcher.dispatch(call);
         }

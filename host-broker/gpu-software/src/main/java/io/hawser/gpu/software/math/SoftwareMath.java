@@ -2,6 +2,7 @@ package io.hawser.gpu.software.math;
 
 import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.CublasLtBackend;
+import io.hawser.cuda.backend.CufftBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
@@ -23,5 +24,11 @@ public final class SoftwareMath implements MathProvider {
     public CublasLtBackend cublasLt(GpuBackend gpu) {
         NativeLibrary library = MathProvider.load("libopenblas.so.0");
         return library == null ? null : new SoftwareCublasLt(gpu, new OpenBlas(library));
+    }
+
+    /** Needs no library. */
+    @Override
+    public CufftBackend cufft(GpuBackend gpu) {
+        return new SoftwareCufft(gpu);
     }
 }
