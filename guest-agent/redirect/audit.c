@@ -26,6 +26,8 @@ static const struct {
     {"libcublas.so.13", "libcublas", "13", false},
     {"libcublasLt.so.12", "libcublasLt", "12", false},
     {"libcublasLt.so.13", "libcublasLt", "13", false},
+    {"libcufft.so.11", "libcufft", "11", false},
+    {"libcufft.so.12", "libcufft", "12", false},
 };
 #define LIBRARIES (sizeof libraries / sizeof *libraries)
 

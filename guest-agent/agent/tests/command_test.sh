@@ -154,7 +154,13 @@ echo "int cufftCreate(void) { return 0; }" >cufft.c
 echo 'int cufftCreate(void); int main(void) { return cufftCreate(); }' >fft.c
 "$cc" -o fft fft.c nvidia/libcufft.so.12 -Wl,-rpath,"$work/nvidia"
 expect 1 "$hawser" doctor ./fft
-grep -q "^FAIL libcufft.so.12: Hawser does not serve" out || fail "cuFFT not seen: $(cat out)"
+grep -q "^ok   libcufft.so.12: ours" out || fail "doctor does not report our cuFFT: $(cat out)"
+echo "int curandCreateGenerator(void) { return 0; }" >curand.c
+"$cc" -shared -fPIC -o nvidia/libcurand.so.10 -Wl,-soname,libcurand.so.10 curand.c
+echo 'int curandCreateGenerator(void); int main(void) { return curandCreateGenerator(); }' >random.c
+"$cc" -o random random.c nvidia/libcurand.so.10 -Wl,-rpath,"$work/nvidia"
+expect 1 "$hawser" doctor ./random
+grep -q "^FAIL libcurand.so.10: Hawser does not serve" out || fail "cuRAND not seen: $(cat out)"
 echo '#!/bin/sh' >script; chmod +x script
 expect 1 "$hawser" doctor ./script
 grep -q "^note .*a script for /bin/sh" out || fail "script not seen: $(cat out)"

@@ -29,7 +29,8 @@ import org.junit.jupiter.api.io.TempDir;
 class ProgramsIT {
     private static final int UNSUPPORTED = 77;
     /** Programs of math libraries: the build has OpenBLAS for them. */
-    private static final Set<String> MATH = Set.of("drv_cublas", "drv_blas", "drv_cublaslt", "drv_cublas_capture");
+    private static final Set<String> MATH = Set.of("drv_cublas", "drv_blas", "drv_cublaslt", "drv_cublas_capture",
+        "drv_cufft");
     /** Programs that use an unsupported function; the guest library names it once on stderr. */
     private static final Set<String> REFUSED_IN_PART = Set.of("drv_errors", "refused_kernels", "pinned_sums");
     /** The same for one carrier: a region may be full. */

@@ -26,7 +26,7 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
 
     /** The libraries that workers call: the worker's math providers name them. */
     private static final List<String> SONAMES = List.of("libcublas.so.13", "libcublas.so.12", "libcublasLt.so.13",
-        "libcublasLt.so.12", "libopenblas.so.0");
+        "libcublasLt.so.12", "libcufft.so.12", "libcufft.so.11", "libopenblas.so.0");
     /** Of the workers' environment (MathProvider.LIBRARIES). */
     private static final String VARIABLE = "HAWSER_LIBRARIES";
 
