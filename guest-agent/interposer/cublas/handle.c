@@ -12,10 +12,7 @@ HwsCublasHandle *hws_cublas_state(cublasHandle_t handle) {
 }
 
 cublasStatus_t hws_unsupported(const char *name) {
-    const hws_service_t *service = hws_math_service();
-    if (service != NULL) {
-        service->unsupported(name);
-    }
+    hws_math_unsupported(name);
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
@@ -41,19 +38,6 @@ HWS_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     }
     *handle = (cublasHandle_t) (uintptr_t) id;
     return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state) {
-    CUstream stream = (CUstream) (uintptr_t) state->stream;
-    CUresult asked = hws_math_service()->may_issue(stream);
-    if (__builtin_expect(asked == CUDA_ERROR_INVALID_CONTEXT, 0) && hws_math_need_context()) {
-        asked = hws_math_service()->may_issue(stream); /* a thread without a context, as natively */
-    }
-    if (__builtin_expect(asked == CUDA_SUCCESS, 1)) {
-        hws_math_stream = state->stream;
-        return CUBLAS_STATUS_SUCCESS;
-    }
-    return CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 void *hws_cublas_scalar(uint32_t pointer_mode, const void *pointer, uint64_t bytes, bool is_read, void *scalar,

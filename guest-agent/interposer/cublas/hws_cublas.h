@@ -11,48 +11,27 @@
 #include <string.h>
 
 /* First line of every exported function that sends a record. */
-#define HWS_ENTER()                                                                                                    \
-    do {                                                                                                               \
-        if (__builtin_expect(hws_math_gate() != 0, 0)) {                                                               \
-            return CUBLAS_STATUS_NOT_INITIALIZED;                                                                      \
-        }                                                                                                              \
-    } while (0)
+#define HWS_ENTER() HWS_NEED(hws_math_gate() == 0, CUBLAS_STATUS_NOT_INITIALIZED)
 
 #define HWS_ENTER_CONTEXT() HWS_ENTER()
 
 /* Returns CUBLAS_STATUS_INVALID_VALUE unless the condition holds. */
-#define HWS_REQUIRE(condition)                                                                                         \
-    do {                                                                                                               \
-        if (__builtin_expect(!(condition), 0)) {                                                                       \
-            return CUBLAS_STATUS_INVALID_VALUE;                                                                        \
-        }                                                                                                              \
-    } while (0)
+#define HWS_REQUIRE(condition) HWS_NEED(condition, CUBLAS_STATUS_INVALID_VALUE)
 
 /* The state of a handle; NULL for an invalid one. */
 HwsCublasHandle *hws_cublas_state(cublasHandle_t handle);
 
-#define HWS_CHECK_HANDLE(kind, handle)                                                                                 \
-    do {                                                                                                               \
-        if (__builtin_expect(hws_cublas_state(handle) == NULL, 0)) {                                                   \
-            return CUBLAS_STATUS_NOT_INITIALIZED;                                                                      \
-        }                                                                                                              \
-    } while (0)
+#define HWS_CHECK_HANDLE(kind, handle) HWS_NEED(hws_cublas_state(handle) != NULL, CUBLAS_STATUS_NOT_INITIALIZED)
 
 /* The state as a call's record carries it. Leaves the calling function when no work can be issued to its stream. */
 #define HWS_DESCRIPTOR(type, handle)                                                                                   \
     (__extension__({                                                                                                   \
         const type *hws_state = hws_cublas_state(handle);                                                              \
-        if (__builtin_expect(hws_state == NULL, 0)) {                                                                  \
-            return CUBLAS_STATUS_NOT_INITIALIZED;                                                                      \
-        }                                                                                                              \
-        cublasStatus_t hws_asked = hws_cublas_may_issue(hws_state);                                                    \
-        if (__builtin_expect(hws_asked != CUBLAS_STATUS_SUCCESS, 0)) {                                                 \
-            return hws_asked;                                                                                          \
-        }                                                                                                              \
+        HWS_NEED(hws_state != NULL, CUBLAS_STATUS_NOT_INITIALIZED);                                                    \
+        HWS_NEED(hws_math_may_issue((CUstream) (uintptr_t) hws_state->stream) == CUDA_SUCCESS,                         \
+                 CUBLAS_STATUS_EXECUTION_FAILED);                                                                      \
         hws_state;                                                                                                     \
     }))
-
-cublasStatus_t hws_cublas_may_issue(const HwsCublasHandle *state);
 
 /*
  * A number behind a pointer, by the handle's pointer mode, as the structure `type` that travels: NULL for a NULL

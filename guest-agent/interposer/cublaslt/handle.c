@@ -10,10 +10,7 @@
 static _Atomic size_t cache_capacity = CACHE_ENTRIES;
 
 cublasStatus_t hws_unsupported(const char *name) {
-    const hws_service_t *service = hws_math_service();
-    if (service != NULL) {
-        service->unsupported(name);
-    }
+    hws_math_unsupported(name);
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 

@@ -41,27 +41,13 @@ _Static_assert(sizeof(struct hws_lt_emulation) <= HWS_LT_OPAQUE_BYTES, "cublasLt
 _Static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == 96, "cublasLtMatmulHeuristicResult_t");
 
 /* First line of every exported function that sends a record. */
-#define HWS_ENTER()                                                                                                    \
-    do {                                                                                                               \
-        if (__builtin_expect(hws_math_gate() != 0, 0)) {                                                               \
-            return CUBLAS_STATUS_NOT_INITIALIZED;                                                                      \
-        }                                                                                                              \
-    } while (0)
+#define HWS_ENTER() HWS_NEED(hws_math_gate() == 0, CUBLAS_STATUS_NOT_INITIALIZED)
 
 /* Returns CUBLAS_STATUS_INVALID_VALUE unless the condition holds. */
-#define HWS_REQUIRE(condition)                                                                                         \
-    do {                                                                                                               \
-        if (__builtin_expect(!(condition), 0)) {                                                                       \
-            return CUBLAS_STATUS_INVALID_VALUE;                                                                        \
-        }                                                                                                              \
-    } while (0)
+#define HWS_REQUIRE(condition) HWS_NEED(condition, CUBLAS_STATUS_INVALID_VALUE)
 
 #define HWS_CHECK_HANDLE(kind, handle)                                                                                 \
-    do {                                                                                                               \
-        if (__builtin_expect(hws_math_service()->handle_data((kind), (uintptr_t) (handle)) == NULL, 0)) {              \
-            return CUBLAS_STATUS_NOT_INITIALIZED;                                                                      \
-        }                                                                                                              \
-    } while (0)
+    HWS_NEED(hws_math_service()->handle_data((kind), (uintptr_t) (handle)) != NULL, CUBLAS_STATUS_NOT_INITIALIZED)
 
 /* The handle as it travels; 0 for an invalid one. A handle of cuBLAS is one of cublasLt. After HWS_ENTER(). */
 uint64_t hws_lt_handle(cublasLtHandle_t handle);

@@ -76,19 +76,6 @@ static bool scales(const HwsScalar *scalar, int32_t type) {
     }
 }
 
-/* Why work cannot be issued to the stream, or CUBLAS_STATUS_SUCCESS. Remembers the stream for hws_probe(). */
-static cublasStatus_t may_issue(CUstream stream) {
-    CUresult asked = hws_math_service()->may_issue(stream);
-    if (__builtin_expect(asked == CUDA_ERROR_INVALID_CONTEXT, 0) && hws_math_need_context()) {
-        asked = hws_math_service()->may_issue(stream); /* a thread without a context, as natively */
-    }
-    if (__builtin_expect(asked == CUDA_SUCCESS, 1)) {
-        hws_math_stream = (uintptr_t) stream;
-        return CUBLAS_STATUS_SUCCESS;
-    }
-    return CUBLAS_STATUS_EXECUTION_FAILED;
-}
-
 HWS_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc,
                                          const void *alpha, const void *A, cublasLtMatrixLayout_t Adesc, const void *B,
                                          cublasLtMatrixLayout_t Bdesc, const void *beta, const void *C,
@@ -111,7 +98,7 @@ HWS_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtM
     if (status == CUBLAS_STATUS_SUCCESS) {
         /* Checked here, because calls that differ in the value of beta are of one kind. */
         HWS_REQUIRE(C != NULL || !scales(&second, computeDesc->content.scaleType));
-        status = may_issue(stream);
+        status = hws_math_may_issue(stream) == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
     }
     if (status != CUBLAS_STATUS_SUCCESS) {
         return status;
@@ -152,7 +139,7 @@ HWS_EXPORT cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
         scalars(&first, &second, alpha == NULL && A == NULL && mode == 0 ? zeros : alpha,
                 beta == NULL && B == NULL && mode == 0 ? zeros : beta, mode, transformDesc->content.scaleType);
     if (status == CUBLAS_STATUS_SUCCESS) {
-        status = may_issue(stream);
+        status = hws_math_may_issue(stream) == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
     }
     if (status != CUBLAS_STATUS_SUCCESS) {
         return status;

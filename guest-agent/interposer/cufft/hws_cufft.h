@@ -9,28 +9,16 @@
 #include <stddef.h>
 
 /* First line of every exported function that sends a record. */
-#define HWS_ENTER()                                                                                                    \
-    do {                                                                                                               \
-        if (__builtin_expect(hws_math_gate() != 0, 0)) {                                                               \
-            return CUFFT_SETUP_FAILED;                                                                                 \
-        }                                                                                                              \
-    } while (0)
+#define HWS_ENTER() HWS_NEED(hws_math_gate() == 0, CUFFT_SETUP_FAILED)
 
 /* Returns CUFFT_INVALID_VALUE unless the condition holds. */
-#define HWS_REQUIRE(condition)                                                                                         \
-    do {                                                                                                               \
-        if (__builtin_expect(!(condition), 0)) {                                                                       \
-            return CUFFT_INVALID_VALUE;                                                                                \
-        }                                                                                                              \
-    } while (0)
+#define HWS_REQUIRE(condition) HWS_NEED(condition, CUFFT_INVALID_VALUE)
 
 /* Leaves the calling function with a result other than CUFFT_SUCCESS. */
 #define HWS_TRY(call)                                                                                                  \
     do {                                                                                                               \
         cufftResult hws_tried = (call);                                                                                \
-        if (hws_tried != CUFFT_SUCCESS) {                                                                              \
-            return hws_tried;                                                                                          \
-        }                                                                                                              \
+        HWS_NEED(hws_tried == CUFFT_SUCCESS, hws_tried);                                                               \
     } while (0)
 
 #define HWS_FFT_PROPERTIES 2 /* of cufftProperty, which counts from 1 */

@@ -6,6 +6,14 @@
 
 #define HWS_EXPORT __attribute__((visibility("default")))
 
+/* Leaves the calling function with a status unless the condition holds. */
+#define HWS_NEED(condition, status)                                                                                    \
+    do {                                                                                                               \
+        if (__builtin_expect(!(condition), 0)) {                                                                       \
+            return (status);                                                                                           \
+        }                                                                                                              \
+    } while (0)
+
 /* The stream of the calling thread's next hws_probe(), or hws_call() with HWS_FLAG_CREDITED. */
 extern _Thread_local uint64_t hws_math_stream;
 

@@ -6,16 +6,7 @@ import java.lang.foreign.MemorySegment;
  * cublasLt of a GPU. Results are of cublasStatus_t; no method throws for any input of a guest. The thread and the
  * current context are those of {@link GpuBackend#driver}.
  */
-public interface CublasLtBackend {
-    /** Creates a handle in the current context; {@code out} receives it (8 bytes). */
-    int create(MemorySegment out);
-
-    /** Destroys a handle of {@link #create}. */
-    int destroy(long handle);
-
-    /** Device memory that a handle takes. */
-    long handleBytes();
-
+public interface CublasLtBackend extends MathHandles {
     /** As cublasLtGetProperty; {@code value} receives an int. */
     int property(int type, MemorySegment value);
 

@@ -83,8 +83,6 @@ public final class Calls implements CallDispatcher {
 
     /** Reads the files that the calls need, before the process enters its jail. */
     public static void loadAhead() {
-        CublasCalls.loadAhead();
-        CublasLtCalls.loadAhead();
         MathProviders.loadAhead();
     }
 

@@ -10,31 +10,23 @@ import io.hawser.cuda.generated.cublas.HandleManualCalls;
 import io.hawser.cuda.generated.cublas.HwsCublasHandle;
 import io.hawser.cuda.generated.cublas.HwsScalar;
 import io.hawser.cuda.generated.cublas.cublasPointerMode_t;
-import io.hawser.cuda.generated.cublas.cublasStatus_t;
 import io.hawser.worker.session.Call;
-import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
-import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.List;
-import java.util.Objects;
-import java.util.ServiceLoader;
 
 /**
  * cuBLAS. The first call opens the machine's library. A call carries the state that the guest keeps for its handle,
  * which the library gets when it has changed. Session thread.
  */
 final class CublasCalls implements HandleManualCalls<Call> {
-    private static final List<MathProvider> PROVIDERS = ServiceLoader.load(MathProvider.class).stream()
-        .map(ServiceLoader.Provider::get).toList();
     private static final long NUMBER_ALIGNMENT = 16; // of cuDoubleComplex: cuBLAS uses instructions that need it
     private static final long STATE_OFFSET = HwsCublasHandle.WORKSPACE_OFFSET; // after the id and the stream
 
     private final Session session;
-    private final GuestObjects objects;
+    private final CublasHandles handles;
     private final GpuBackend backend;
     private CublasBackend cublas; // null while the library has not been opened, or is missing
     private CublasDispatcher<Call> dispatcher;
@@ -60,19 +52,13 @@ final class CublasCalls implements HandleManualCalls<Call> {
 
     CublasCalls(Session session) {
         this.session = session;
-        this.objects = session.objects();
+        this.handles = new CublasHandles(session.objects(), HandleKind.CUBLAS, Applied::new);
         this.backend = session.backend();
-    }
-
-    /** Finds the providers, whose names lie in files: a jailed process opens none. */
-    static void loadAhead() {
-        Objects.requireNonNull(PROVIDERS);
     }
 
     void dispatch(Call call) {
         if (dispatcher == null) {
-            cublas = PROVIDERS.stream().filter(p -> p.backend().equals(backend.name())).map(p -> p.cublas(backend))
-                .filter(Objects::nonNull).findFirst().orElse(null);
+            cublas = MathProviders.open(backend, MathProvider::cublas);
             dispatcher = new CublasDispatcher<>(cublas == null ? new CublasDriver() {} : cublas.driver(), this);
         }
         dispatcher.dispatch(call);
@@ -80,44 +66,12 @@ final class CublasCalls implements HandleManualCalls<Call> {
 
     @Override
     public void cublasCreate_v2(Call call, long handleId) {
-        int status = create(call, handleId);
-        if (status != 0) {
-            call.registerFailed(HandleKind.CUBLAS, handleId);
-        }
-        call.finish(status);
-    }
-
-    private int create(Call call, long id) {
-        Handle context = objects.owningContext();
-        if (cublas == null || context == null) {
-            return cublas == null ? cublasStatus_t.CUBLAS_STATUS_NOT_SUPPORTED
-                : cublasStatus_t.CUBLAS_STATUS_NOT_INITIALIZED;
-        }
-        MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context), cublas.handleBytes());
-        if (charge == null) {
-            return cublasStatus_t.CUBLAS_STATUS_ALLOC_FAILED;
-        }
-        MemorySegment out = call.scratch(Long.BYTES);
-        int status = cublas.create(out);
-        if (status != 0) {
-            charge.giveBack();
-            return status;
-        }
-        long made = out.get(ValueLayout.JAVA_LONG, 0);
-        objects.register(call, HandleKind.CUBLAS, id, made, context, new Applied());
-        if (call.isRejected()) {
-            charge.giveBack();
-            return cublas.destroy(made);
-        }
-        objects.keepCharge(objects.handles().find(HandleKind.CUBLAS, id), charge);
-        return 0;
+        handles.create(call, handleId, cublas);
     }
 
     @Override
     public void cublasDestroy_v2(Call call, long handle, long handleId) {
-        int status = cublas.destroy(handle);
-        call.drop(HandleKind.CUBLAS, handleId);
-        call.finish(status);
+        handles.destroy(call, handle, handleId, cublas);
     }
 
     MemorySegment object(Call call, String type, MemorySegment content) {

@@ -1,8 +1,6 @@
 package io.hawser.worker.calls;
 
-import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_ALLOC_FAILED;
 import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_INVALID_VALUE;
-import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_NOT_INITIALIZED;
 import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_NOT_SUPPORTED;
 import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_SUCCESS;
 
@@ -30,17 +28,11 @@ import io.hawser.cuda.generated.cublaslt.cublasLtMatmulAlgo_t;
 import io.hawser.cuda.generated.cublaslt.cublasLtMatmulHeuristicResult_t;
 import io.hawser.cuda.generated.cublaslt.cublasLtMatmulSearch_t;
 import io.hawser.worker.session.Call;
-import io.hawser.worker.session.GuestObjects;
-import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.HandleTable;
-import io.hawser.worker.session.MemoryQuota;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.List;
-import java.util.Objects;
-import java.util.ServiceLoader;
 
 /**
  * cublasLt. The first call opens the machine's library. A call carries the content of its descriptors. The library's
@@ -51,8 +43,6 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
     /** Contents with descriptors in the library; a guest chooses how many different ones it sends. */
     static final int MAX_CONTENTS = 1024;
 
-    private static final List<MathProvider> PROVIDERS = ServiceLoader.load(MathProvider.class).stream()
-        .map(ServiceLoader.Provider::get).toList();
     private static final int SCALAR_BYTES = 16; // HwsScalar.value
     private static final int MANTISSA_COUNT_BYTES = 4; // CUBLASLT_EMULATION_DESC_..._BIT_COUNT_POINTER: int32_t
     private static final int MATMUL_LAYOUTS = 4;
@@ -61,7 +51,7 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
     private static final long RESULT_BYTES = cublasLtMatmulHeuristicResult_t.BYTES;
 
     private final Session session;
-    private final GuestObjects objects;
+    private final CublasHandles handles;
     private final GpuBackend backend;
     private final CublasLtAlgorithms algorithms = new CublasLtAlgorithms();
     private final ContentCache<Product> products = new ContentCache<>(
@@ -109,19 +99,13 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
 
     CublasLtCalls(Session session) {
         this.session = session;
-        this.objects = session.objects();
+        this.handles = new CublasHandles(session.objects(), HandleKind.CUBLASLT, () -> null);
         this.backend = session.backend();
-    }
-
-    /** Finds the providers, whose names lie in files: a jailed process opens none. */
-    static void loadAhead() {
-        Objects.requireNonNull(PROVIDERS);
     }
 
     void dispatch(Call call) {
         if (dispatcher == null) {
-            lt = PROVIDERS.stream().filter(p -> p.backend().equals(backend.name())).map(p -> p.cublasLt(backend))
-                .filter(Objects::nonNull).findFirst().orElse(null);
+            lt = MathProviders.open(backend, MathProvider::cublasLt);
             dispatcher = new CublasLtDispatcher<>(new CublasLtDriver() {}, this, this, this);
         }
         dispatcher.dispatch(call);
@@ -129,43 +113,12 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
 
     @Override
     public void cublasLtCreate(Call call, long lightHandleId) {
-        int status = create(call, lightHandleId);
-        if (status != CUBLAS_STATUS_SUCCESS) {
-            call.registerFailed(HandleKind.CUBLASLT, lightHandleId);
-        }
-        call.finish(status);
-    }
-
-    private int create(Call call, long id) {
-        Handle context = objects.owningContext();
-        if (lt == null || context == null) {
-            return lt == null ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_NOT_INITIALIZED;
-        }
-        MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context), lt.handleBytes());
-        if (charge == null) {
-            return CUBLAS_STATUS_ALLOC_FAILED;
-        }
-        MemorySegment out = call.scratch(Long.BYTES);
-        int status = lt.create(out);
-        if (status != CUBLAS_STATUS_SUCCESS) {
-            charge.giveBack();
-            return status;
-        }
-        long made = out.get(ValueLayout.JAVA_LONG, 0);
-        objects.register(call, HandleKind.CUBLASLT, id, made, context, null);
-        if (call.isRejected()) {
-            charge.giveBack();
-            return lt.destroy(made);
-        }
-        objects.keepCharge(objects.handles().find(HandleKind.CUBLASLT, id), charge);
-        return CUBLAS_STATUS_SUCCESS;
+        handles.create(call, lightHandleId, lt);
     }
 
     @Override
     public void cublasLtDestroy(Call call, long lightHandle, long lightHandleId) {
-        int status = lt.destroy(lightHandle);
-        call.drop(HandleKind.CUBLASLT, lightHandleId);
-        call.finish(status);
+        handles.destroy(call, lightHandle, lightHandleId, lt);
     }
 
     @Override
