@@ -95,7 +95,7 @@ static void check_vgpu(void) {
 }
 
 /* NVIDIA's libraries that contain a runtime of their own and therefore cannot run in a guest. */
-static const char *const closed[] = {"libcudnn",    "libcufft",  "libcurand",     "libcusolver",
+static const char *const closed[] = {"libcudnn_",   "libcufft",  "libcurand",     "libcusolver",
                                      "libcusparse", "libnccl",   "libcupti",      "libnpp",
                                      "libnvjpeg",   "libcufile", "libcusparseLt", "libcudadevrt"};
 
@@ -167,7 +167,7 @@ static void check_library(char *line, const char *folder) {
     }
     bool ours = strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libcudart", 9) == 0
         || strncmp(name, "libnvidia-ml.so", 15) == 0 || strncmp(name, "libcublas", 9) == 0
-        || strncmp(name, "libcufft.so", 11) == 0;
+        || strncmp(name, "libcufft.so", 11) == 0 || strncmp(name, "libcudnn.so", 11) == 0;
     if (end == NULL) {
         FAIL("%s: not found%s", name, ours ? ", and this version is not among ours" : "");
     } else if (ours) {

@@ -28,6 +28,7 @@ static const struct {
     {"libcublasLt.so.13", "libcublasLt", "13", false},
     {"libcufft.so.11", "libcufft", "11", false},
     {"libcufft.so.12", "libcufft", "12", false},
+    {"libcudnn.so.9", "libcudnn", "9", true},
 };
 #define LIBRARIES (sizeof libraries / sizeof *libraries)
 

@@ -93,8 +93,12 @@ final class CStubsEmitter {
     private void forward(Code out, ApiFunction function) {
         out.line(function.context() ? "HWS_ENTER_CONTEXT();" : "HWS_ENTER();");
         List<String> arguments = new ArrayList<>();
+        // The size of a number may be part of a descriptor's content.
+        function.params().stream().filter(p -> p.conversion() != null).forEach(p -> check(out, p));
         for (Param param : function.params()) {
-            check(out, param);
+            if (param.conversion() == null) {
+                check(out, param);
+            }
             arguments.add(param.shape() == Shape.NEW ? "(" + param.value().name() + ") (uintptr_t) hws_new"
                 : param.conversion() != null || param.scalar() != null ? "hws_" + param.name() : param.name());
         }
@@ -108,7 +112,7 @@ final class CStubsEmitter {
             out.line("%s hws_status = %s;", library.result(), call);
             out.open("if (hws_status == (%s) 0)", library.result());
             function.results().forEach(p -> out.line("HWS_RESULT(%s, hws_%s, %s);", p.name(), p.name(),
-                CSizes.emit(p.scalar().bytes())));
+                CSizes.emitInStub(p.scalar().bytes())));
             out.close().line("return hws_status;");
             return;
         }
@@ -126,7 +130,7 @@ final class CStubsEmitter {
         String name = param.name();
         if (param.scalar() != null) {
             out.line("%s%s *hws_%s = HWS_SCALAR(%s, %s, %s, %s);", param.scalar().isResult() ? "" : "const ",
-                param.value().name(), name, param.value().name(), name, CSizes.emit(param.scalar().bytes()),
+                param.value().name(), name, param.value().name(), name, CSizes.emitInStub(param.scalar().bytes()),
                 param.scalar().isRead());
             out.line("HWS_REQUIRE(hws_%s != NULL);", name);
             return;

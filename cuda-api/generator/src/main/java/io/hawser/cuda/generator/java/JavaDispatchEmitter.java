@@ -2,6 +2,7 @@ package io.hawser.cuda.generator.java;
 
 import io.hawser.cuda.generator.emit.Code;
 import io.hawser.cuda.generator.model.ApiFunction;
+import io.hawser.cuda.generator.model.CType;
 import io.hawser.cuda.generator.model.Group;
 import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Param;
@@ -288,8 +289,25 @@ final class JavaDispatchEmitter {
     }
 
     private static String size(ApiFunction function, io.hawser.cuda.generator.model.SizeExpression size) {
-        return size.emit(name -> function.isArray(name) ? name : JavaTypes.unsigned(function.number(name),
-            name.contains(".") ? name + "()" : name), "Sizes.", "L");
+        return size.emit(name -> reference(function, name), "Sizes.", "L");
+    }
+
+    /** An array, a number, a record's field, a field of a descriptor's content, or the memory of a descriptor. */
+    private static String reference(ApiFunction function, String name) {
+        String[] names = name.split("\\.");
+        if (function.isArray(name)) {
+            return name;
+        }
+        if (!function.isDescriptor(names[0])) {
+            return JavaTypes.unsigned(function.number(name), name.contains(".") ? name + "()" : name);
+        }
+        if (names.length == 1) {
+            return name + ".byteSize()";
+        }
+        CType.Structure content = (CType.Structure) function.params().stream().filter(p -> p.name().equals(names[0]))
+            .findFirst().orElseThrow().value();
+        return JavaTypes.unsigned(function.number(name), "%sContent.get(%s_UNALIGNED, %d)".formatted(names[0],
+            JavaTypes.layout(function.number(name)), content.field(names[1]).offset()));
     }
 
 }

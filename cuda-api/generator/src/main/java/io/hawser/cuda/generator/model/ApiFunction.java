@@ -109,20 +109,32 @@ public record ApiFunction(String symbol, Family family, Integer opcode, int sinc
         return params.stream().filter(p -> p.shape() == Shape.NEW).findFirst().orElse(null);
     }
 
-    /** The type of a number that a size uses: a parameter, or {@code parameter.field} of a record; null for others. */
+    /**
+     * The type of a number that a size uses: a parameter, or {@code parameter.field} of a record or of a descriptor's
+     * content; null for others.
+     */
     public CType number(String reference) {
         String[] names = reference.split("\\.");
         Param param = params.stream().filter(p -> p.name().equals(names[0])).findFirst().orElse(null);
         if (param == null || names.length == 1) {
             return param != null && param.shape() == Shape.NUMBER ? param.value() : null;
         }
-        CType.Field field = param.isRecord() ? ((CType.Structure) param.value()).field(names[1]) : null;
+        CType.Field field = param.isRecord() || param.conversion() != null
+            ? ((CType.Structure) param.value()).field(names[1]) : null;
         return field != null && field.type() instanceof CType.Scalar && names.length == 2 ? field.type() : null;
     }
 
     /** Whether a parameter is an array of numbers in the request. */
     public boolean isArray(String name) {
         return params.stream().anyMatch(p -> p.name().equals(name) && p.shape() == Shape.BYTES);
+    }
+
+    /**
+     * Whether a name is that of a descriptor. As a size of device memory it is the size of the memory that the
+     * descriptor describes.
+     */
+    public boolean isDescriptor(String name) {
+        return params.stream().anyMatch(p -> p.name().equals(name) && p.conversion() != null);
     }
 
     /** The name without version: cuMemAlloc for cuMemAlloc_v2. */

@@ -160,7 +160,9 @@ final class DescriptionRules {
         for (SizeExpression size : new SizeExpression[] {param.bytes(), param.device(),
             param.scalar() == null ? null : param.scalar().bytes()}) {
             for (String name : size == null ? List.<String>of() : size.references()) {
-                if (function.number(name) == null && !(size.operations().contains("sum") && function.isArray(name))) {
+                boolean isMemory = size == param.device() && function.isDescriptor(name);
+                if (function.number(name) == null && !isMemory
+                    && !(size.operations().contains("sum") && function.isArray(name))) {
                     throw bad(owner, "a size must use numbers of the call only", "name=" + name);
                 }
             }
