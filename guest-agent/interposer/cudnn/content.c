@@ -173,8 +173,8 @@ HWS_EXPORT cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, 
                                                   cudnnRNNMode_t cellMode, cudnnRNNBiasMode_t biasMode,
                                                   cudnnDirectionMode_t dirMode, cudnnRNNInputMode_t inputMode,
                                                   cudnnDataType_t dataType, cudnnDataType_t mathPrec,
-                                                  cudnnMathType_t mathType, int inputSize, int hiddenSize,
-                                                  int projSize, int numLayers, cudnnDropoutDescriptor_t dropoutDesc,
+                                                  cudnnMathType_t mathType, int inputSize, int hiddenSize, int projSize,
+                                                  int numLayers, cudnnDropoutDescriptor_t dropoutDesc,
                                                   unsigned int auxFlags) {
     hws_dnn_legacy_t *legacy = hws_dnn_legacy(rnnDesc, HWS_DNN_RNN);
     HWS_REQUIRE(legacy != NULL);
@@ -191,10 +191,10 @@ HWS_EXPORT cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, 
     }
     hws_dnn_release(legacy->part);
     legacy->part = part;
-    const int64_t numbers[] = {(int64_t) algo,      (int64_t) cellMode, (int64_t) biasMode, (int64_t) dirMode,
-                               (int64_t) inputMode, (int64_t) dataType, (int64_t) mathPrec, (int64_t) mathType,
-                               inputSize,           hiddenSize,         projSize,           numLayers,
-                               auxFlags,            CUDNN_RNN_CLIP_NONE};
+    const int64_t numbers[] = {
+        (int64_t) algo,     (int64_t) cellMode, (int64_t) biasMode, (int64_t) dirMode,  (int64_t) inputMode,
+        (int64_t) dataType, (int64_t) mathPrec, (int64_t) mathType, inputSize,          hiddenSize,
+        projSize,           numLayers,          auxFlags,           CUDNN_RNN_CLIP_NONE};
     return set_reals(legacy, numbers, sizeof numbers / sizeof *numbers, (double[]) {0, 0}, 2);
 }
 
@@ -230,13 +230,12 @@ HWS_EXPORT cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnD
     if (numbers == NULL) {
         return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     }
-    const int64_t head[] = {(int64_t) dataType, (int64_t) layout, maxSeqLength, batchSize, vectorSize,
-                            paddingFill != NULL};
+    const int64_t head[] = {(int64_t) dataType, (int64_t) layout, maxSeqLength,
+                            batchSize,          vectorSize,       paddingFill != NULL};
     memcpy(numbers, head, sizeof head);
     if (paddingFill != NULL) {
-        memcpy(&numbers[6], paddingFill, hws_dnn_element_bytes((int) dataType) > 8
-                                             ? 8
-                                             : hws_dnn_element_bytes((int) dataType));
+        memcpy(&numbers[6], paddingFill,
+               hws_dnn_element_bytes((int) dataType) > 8 ? 8 : hws_dnn_element_bytes((int) dataType));
     }
     for (int i = 0; i < batchSize; i++) {
         numbers[7 + i] = seqLengthArray[i];
@@ -279,8 +278,7 @@ HWS_EXPORT cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t c
 
 HWS_EXPORT cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(cudnnSpatialTransformerDescriptor_t stDesc,
                                                                 cudnnSamplerType_t samplerType,
-                                                                cudnnDataType_t dataType, int nbDims,
-                                                                const int *dimA) {
+                                                                cudnnDataType_t dataType, int nbDims, const int *dimA) {
     hws_dnn_legacy_t *legacy = hws_dnn_legacy(stDesc, HWS_DNN_SPATIAL);
     HWS_REQUIRE(legacy != NULL && dimA != NULL && nbDims > 0 && nbDims <= CUDNN_DIM_MAX);
     int64_t numbers[3 + CUDNN_DIM_MAX] = {(int64_t) samplerType, (int64_t) dataType, nbDims};
@@ -290,13 +288,13 @@ HWS_EXPORT cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(cudnnSpatialTran
     return hws_dnn_set(legacy, numbers, 3 + (uint32_t) nbDims);
 }
 
-HWS_EXPORT cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc, cudnnOpTensorOp_t opTensorOp,
-                                                    cudnnDataType_t opTensorCompType,
+HWS_EXPORT cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc,
+                                                    cudnnOpTensorOp_t opTensorOp, cudnnDataType_t opTensorCompType,
                                                     cudnnNanPropagation_t opTensorNanOpt) {
     hws_dnn_legacy_t *legacy = hws_dnn_legacy(opTensorDesc, HWS_DNN_OP_TENSOR);
     HWS_REQUIRE(legacy != NULL);
-    return hws_dnn_set(
-        legacy, (int64_t[]) {(int64_t) opTensorOp, (int64_t) opTensorCompType, (int64_t) opTensorNanOpt}, 3);
+    return hws_dnn_set(legacy, (int64_t[]) {(int64_t) opTensorOp, (int64_t) opTensorCompType, (int64_t) opTensorNanOpt},
+                       3);
 }
 
 HWS_EXPORT cudnnStatus_t cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduceTensorDesc,

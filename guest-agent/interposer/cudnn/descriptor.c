@@ -127,8 +127,8 @@ HWS_EXPORT cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tens
 }
 
 HWS_EXPORT cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType,
-                                                      int n, int c, int h, int w, int nStride, int cStride,
-                                                      int hStride, int wStride) {
+                                                      int n, int c, int h, int w, int nStride, int cStride, int hStride,
+                                                      int wStride) {
     return set_tensor(tensorDesc, dataType, 4, (int[]) {n, c, h, w}, (int[]) {nStride, cStride, hStride, wStride});
 }
 
@@ -226,8 +226,8 @@ HWS_EXPORT cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filt
 }
 
 HWS_EXPORT cudnnStatus_t cudnnGetFilterNdDescriptor(cudnnFilterDescriptor_t filterDesc, int nbDimsRequested,
-                                                    cudnnDataType_t *dataType, cudnnTensorFormat_t *format,
-                                                    int *nbDims, int *filterDimA) {
+                                                    cudnnDataType_t *dataType, cudnnTensorFormat_t *format, int *nbDims,
+                                                    int *filterDimA) {
     const hws_dnn_legacy_t *legacy = hws_dnn_legacy(filterDesc, HWS_DNN_FILTER);
     HWS_REQUIRE(legacy != NULL && legacy->count > 0 && nbDimsRequested >= 0);
     HWS_REQUIRE(dataType != NULL && format != NULL && nbDims != NULL && filterDimA != NULL);

@@ -173,10 +173,10 @@ HWS_EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descripto
         fits = hws_dnn_add(&content, attribute->name, attribute->type, attribute->count, attribute->values,
                            attribute->nodes);
     }
-    cudnnStatus_t status = !fits ? CUDNN_STATUS_NOT_SUPPORTED
-                                 : hws_dnn_make(descriptor->kind, &content,
-                                                descriptor->kind != CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR,
-                                                &descriptor->node);
+    cudnnStatus_t status = !fits
+        ? CUDNN_STATUS_NOT_SUPPORTED
+        : hws_dnn_make(descriptor->kind, &content, descriptor->kind != CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR,
+                       &descriptor->node);
     hws_dnn_clear(&content);
     descriptor->finalized = status == CUDNN_STATUS_SUCCESS;
     return status;
@@ -192,10 +192,9 @@ static cudnnStatus_t get_descriptors(cudnnBackendDescriptor_t descriptor, int na
     }
     hws_dnn_node_t **nodes = calloc(requested == 0 ? 1 : requested, sizeof *nodes);
     uint32_t found = 0;
-    cudnnStatus_t status = nodes == NULL
-        ? CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
-        : hws_dnn_ask(descriptor->node, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, requested, kind, count, NULL, nodes,
-                      &found);
+    cudnnStatus_t status = nodes == NULL ? CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
+                                         : hws_dnn_ask(descriptor->node, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, requested,
+                                                       kind, count, NULL, nodes, &found);
     for (uint32_t i = 0; status == CUDNN_STATUS_SUCCESS && i < found; i++) {
         reset(descriptors[i]);
         descriptors[i]->node = nodes[i];
@@ -226,21 +225,19 @@ HWS_EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descr
         *count = own->count;
         return CUDNN_STATUS_SUCCESS;
     }
-    HWS_REQUIRE(descriptor->node != NULL && attributeType != CUDNN_TYPE_VOID_PTR
-                && attributeType != CUDNN_TYPE_HANDLE);
+    HWS_REQUIRE(descriptor->node != NULL && attributeType != CUDNN_TYPE_VOID_PTR && attributeType != CUDNN_TYPE_HANDLE);
     HWS_ENTER();
     if (attributeType == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
         HWS_REQUIRE(requestedElementCount <= MAX_REQUESTED);
-        return get_descriptors(descriptor, (int) attributeName, arrayOfElements == NULL ? 0
-                                                                : (uint32_t) requestedElementCount, count,
-                               arrayOfElements);
+        return get_descriptors(descriptor, (int) attributeName,
+                               arrayOfElements == NULL ? 0 : (uint32_t) requestedElementCount, count, arrayOfElements);
     }
     int64_t most = 65536 / hws_dnn_type_bytes((int) attributeType);
-    uint32_t requested = arrayOfElements == NULL ? 0 : (uint32_t) (requestedElementCount < most ? requestedElementCount
-                                                                                                : most);
+    uint32_t requested =
+        arrayOfElements == NULL ? 0 : (uint32_t) (requestedElementCount < most ? requestedElementCount : most);
     uint32_t found = 0;
-    return hws_dnn_ask(descriptor->node, (int) attributeName, (int) attributeType, requested, 0, count,
-                       arrayOfElements, NULL, &found);
+    return hws_dnn_ask(descriptor->node, (int) attributeName, (int) attributeType, requested, 0, count, arrayOfElements,
+                       NULL, &found);
 }
 
 /* The record of hwsDnnExecute, which varies in each address: the generated call knows only where a buffer begins. */
@@ -271,11 +268,11 @@ static cudnnStatus_t execute(const HwsDnnHandle *handle, const hws_dnn_node_t *p
         uint32_t at = HEAD + i * (uint32_t) sizeof binding;
         memcpy(payload + at, &binding, sizeof binding);
         at += (uint32_t) offsetof(HwsDnnBinding, data);
-        varies[3 + i] = binding.valueBytes == 0 ? (hws_vary_t) {at, 8, true}
-                                                : (hws_vary_t) {at, sizeof binding.data, false};
+        varies[3 + i] =
+            binding.valueBytes == 0 ? (hws_vary_t) {at, 8, true} : (hws_vary_t) {at, sizeof binding.data, false};
     }
-    int status = hws_probe(HWS_OPCODE_hwsDnnExecute, HWS_FLAG_CREDITED, payload, (uint32_t) sizeof payload, varies,
-                           3 + count);
+    int status =
+        hws_probe(HWS_OPCODE_hwsDnnExecute, HWS_FLAG_CREDITED, payload, (uint32_t) sizeof payload, varies, 3 + count);
     return hws_cudnn_result(status);
 }
 

@@ -11,18 +11,13 @@ HwsDnnHandle *hws_dnn_handle(cudnnHandle_t handle) {
 }
 
 cudnnStatus_t hws_unsupported(const char *name) {
-    const hws_service_t *service = hws_math_service();
-    if (service != NULL) {
-        service->unsupported(name);
-    }
+    hws_math_unsupported(name);
     return CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-cudnnStatus_t hws_dnn_may_issue(const HwsDnnHandle *handle, const char *function) {
+cudnnStatus_t hws_dnn_may_issue(const HwsDnnHandle *handle) {
     CUresult asked = hws_math_may_issue((CUstream) (uintptr_t) handle->stream);
-    return __builtin_expect(asked == CUDA_SUCCESS, 1)         ? CUDNN_STATUS_SUCCESS
-        : asked == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED      ? hws_unsupported(function)
-                                                              : CUDNN_STATUS_EXECUTION_FAILED;
+    return asked == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
 HWS_EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {

@@ -88,11 +88,11 @@ uint32_t hws_dnn_value_bytes(const hws_dnn_node_t *plan, int64_t uid);
 /* An older descriptor: the content, and its object when a call has needed it. */
 typedef struct hws_dnn_legacy {
     int kind;
-    hws_dnn_node_t *node;    /* NULL: the content has changed */
-    HwsDnnTensor reference;  /* as it travels */
-    int64_t numbers[64];     /* tensors: type, dimensions, sizes, strides */
-    int64_t *more;           /* in place of the array above, for sequences */
-    uint32_t count;          /* 0: no content */
+    hws_dnn_node_t *node;   /* NULL: the content has changed */
+    HwsDnnTensor reference; /* as it travels */
+    int64_t numbers[64];    /* tensors: type, dimensions, sizes, strides */
+    int64_t *more;          /* in place of the array above, for sequences */
+    uint32_t count;         /* 0: no content */
     double reals[3];
     uint32_t real_count;
     hws_dnn_node_t *part;
@@ -116,35 +116,21 @@ void hws_dnn_remember(const uint64_t *question, uint32_t words, const void *answ
 HwsDnnHandle *hws_dnn_handle(cudnnHandle_t handle);
 
 /* Why no work can be issued to the handle's stream, or CUDNN_STATUS_SUCCESS. */
-cudnnStatus_t hws_dnn_may_issue(const HwsDnnHandle *handle, const char *function);
+cudnnStatus_t hws_dnn_may_issue(const HwsDnnHandle *handle);
 
 /* Logs once that a function has no implementation. Returns CUDNN_STATUS_NOT_SUPPORTED. */
 cudnnStatus_t hws_unsupported(const char *name);
 
 /* First line of every exported function that sends a record. */
-#define HWS_ENTER()                                                                                                    \
-    do {                                                                                                               \
-        if (__builtin_expect(hws_math_gate() != 0, 0)) {                                                               \
-            return CUDNN_STATUS_NOT_INITIALIZED;                                                                       \
-        }                                                                                                              \
-    } while (0)
+#define HWS_ENTER() HWS_NEED(hws_math_gate() == 0, CUDNN_STATUS_NOT_INITIALIZED)
 
 #define HWS_ENTER_CONTEXT() HWS_ENTER()
 
 /* Returns CUDNN_STATUS_BAD_PARAM unless the condition holds. */
-#define HWS_REQUIRE(condition)                                                                                         \
-    do {                                                                                                               \
-        if (__builtin_expect(!(condition), 0)) {                                                                       \
-            return CUDNN_STATUS_BAD_PARAM;                                                                             \
-        }                                                                                                              \
-    } while (0)
+#define HWS_REQUIRE(condition) HWS_NEED(condition, CUDNN_STATUS_BAD_PARAM)
 
 #define HWS_CHECK_HANDLE(kind, handle)                                                                                 \
-    do {                                                                                                               \
-        if (__builtin_expect(hws_math_service()->handle_data((kind), (uintptr_t) (handle)) == NULL, 0)) {              \
-            return CUDNN_STATUS_NOT_INITIALIZED;                                                                       \
-        }                                                                                                              \
-    } while (0)
+    HWS_NEED(hws_math_service()->handle_data((kind), (uintptr_t) (handle)) != NULL, CUDNN_STATUS_NOT_INITIALIZED)
 
 /* Leaves the calling function with a status that is not CUDNN_STATUS_SUCCESS. */
 #define HWS_TRY(call)                                                                                                  \
@@ -163,7 +149,7 @@ cudnnStatus_t hws_unsupported(const char *name);
         if (__builtin_expect(hws_state == NULL, 0)) {                                                                  \
             return CUDNN_STATUS_NOT_INITIALIZED;                                                                       \
         }                                                                                                              \
-        HWS_TRY(hws_dnn_may_issue(hws_state, __func__));                                                               \
+        HWS_TRY(hws_dnn_may_issue(hws_state));                                                                         \
         hws_state;                                                                                                     \
     }))
 #define HWS_DESCRIPTOR_HwsDnnQuery(name)                                                                               \

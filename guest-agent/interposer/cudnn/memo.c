@@ -106,10 +106,10 @@ HWS_EXPORT cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
     const HwsDnnQuery *query = HWS_DESCRIPTOR(HwsDnnQuery, handle);
     const HwsDnnActivation *activation = HWS_DESCRIPTOR(HwsDnnActivation, activationDesc);
     const HwsDnnTensor *x = HWS_DESCRIPTOR(HwsDnnTensor, xDesc);
-    ASK_ONCE(hws_call_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(query, mode, bnOps, activation, x,
-                                                                           sizeInBytes),
-             sizeInBytes, 1, HWS_OPCODE_cudnnGetBatchNormalizationTrainingExReserveSpaceSize, query->id,
-             (uint64_t) mode, (uint64_t) bnOps, activation->id, x->id);
+    ASK_ONCE(
+        hws_call_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(query, mode, bnOps, activation, x, sizeInBytes),
+        sizeInBytes, 1, HWS_OPCODE_cudnnGetBatchNormalizationTrainingExReserveSpaceSize, query->id, (uint64_t) mode,
+        (uint64_t) bnOps, activation->id, x->id);
 }
 
 HWS_EXPORT cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *sizeInBytes) {
@@ -164,8 +164,7 @@ HWS_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, c
     const HwsDnnTensor *probs = HWS_DESCRIPTOR(HwsDnnTensor, probsDesc);
     const HwsDnnTensor *gradients = HWS_DESCRIPTOR(HwsDnnTensor, gradientsDesc);
     ASK_ONCE(hws_call_cudnnGetCTCLossWorkspaceSize_v8(query, algo, ctc, probs, gradients, sizeInBytes), sizeInBytes, 1,
-             HWS_OPCODE_cudnnGetCTCLossWorkspaceSize_v8, query->id, (uint64_t) algo, ctc->id, probs->id,
-             gradients->id);
+             HWS_OPCODE_cudnnGetCTCLossWorkspaceSize_v8, query->id, (uint64_t) algo, ctc->id, probs->id, gradients->id);
 }
 
 /* Fills a descriptor with what the library says. */
@@ -193,8 +192,8 @@ HWS_EXPORT cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNND
     HwsDnnWeights answer[2];
     _Static_assert(sizeof answer <= ANSWER_BYTES, "the longest answer");
     if (!hws_dnn_recall(question, 6, answer, sizeof answer)) {
-        HWS_TRY(hws_call_hwsDnnRnnWeights(query, rnn, pseudoLayer, weightSpaceSize, linLayerID, &answer[0],
-                                          &answer[1]));
+        HWS_TRY(
+            hws_call_hwsDnnRnnWeights(query, rnn, pseudoLayer, weightSpaceSize, linLayerID, &answer[0], &answer[1]));
         hws_dnn_remember(question, 6, answer, sizeof answer);
     }
     HWS_TRY(describe(mDesc, &answer[0]));

@@ -9,10 +9,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define BUCKETS 8192u      /* a power of two */
-#define MOST_UNUSED 4096u  /* objects that no descriptor uses; MAX_OBJECTS of the worker is larger */
-#define MAX_VALUES 64      /* tensors by value of a graph */
-#define MAX_ANSWER 65536u  /* of hwsDnnAsk */
+#define BUCKETS 8192u     /* a power of two */
+#define MOST_UNUSED 4096u /* objects that no descriptor uses; MAX_OBJECTS of the worker is larger */
+#define MAX_VALUES 64     /* tensors by value of a graph */
+#define MAX_ANSWER 65536u /* of hwsDnnAsk */
 
 typedef struct answer {
     struct answer *next;
@@ -35,7 +35,7 @@ struct hws_dnn_node {
     uint32_t uses;
     int kind;
     bool shared;
-    hws_dnn_node_t *graph;  /* the graph of operations that it belongs to */
+    hws_dnn_node_t *graph; /* the graph of operations that it belongs to */
     hws_dnn_node_t **parts;
     uint32_t part_count;
     answer_t *answers;
@@ -438,7 +438,7 @@ cudnnStatus_t hws_dnn_ask(hws_dnn_node_t *node, int name, int type, uint32_t req
     }
     answer->count = count;
     if (objects) {
-        answer->node_count = count < 0 ? 0 : count > (long long) requested ? requested : (uint32_t) count;
+        answer->node_count = count<0 ? 0 : count>(long long) requested ? requested : (uint32_t) count;
         answer->nodes = derive(kind, first, answer->node_count);
         if (answer->nodes == NULL) {
             free(answer);

@@ -26,7 +26,8 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
 
     /** The libraries that workers call: the worker's math providers name them. */
     private static final List<String> SONAMES = List.of("libcublas.so.13", "libcublas.so.12", "libcublasLt.so.13",
-        "libcublasLt.so.12", "libcufft.so.12", "libcufft.so.11", "libopenblas.so.0");
+        "libcublasLt.so.12", "libcufft.so.12", "libcufft.so.11", "libcudnn.so.9", "libnvrtc.so.13", "libnvrtc.so.12",
+        "libopenblas.so.0");
     /** Of the workers' environment (MathProvider.LIBRARIES). */
     private static final String VARIABLE = "HAWSER_LIBRARIES";
 
@@ -38,7 +39,7 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
     private static final int MAX_FILES = 16384;
     /** Libraries of the system that the math libraries need, which the JVM may not have loaded. */
     private static final List<String> SYSTEM = List.of("libgcc_s.so.1", "libstdc++.so.6", "libgfortran.so.5",
-        "libquadmath.so.0", "libm.so.6", "librt.so.1", "libpthread.so.0", "libdl.so.2");
+        "libquadmath.so.0", "libm.so.6", "librt.so.1", "libz.so.1", "libpthread.so.0", "libdl.so.2");
     private static final List<Path> SYSTEM_FOLDERS = List.of(Path.of("/lib/x86_64-linux-gnu"), Path.of("/lib64"),
         Path.of("/usr/lib/x86_64-linux-gnu"), Path.of("/usr/lib64"));
     private static final Path CACHE = Path.of("/etc/ld.so.cache");

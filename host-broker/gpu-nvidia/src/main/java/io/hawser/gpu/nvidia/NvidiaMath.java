@@ -2,6 +2,7 @@ package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.CublasLtBackend;
+import io.hawser.cuda.backend.CudnnBackend;
 import io.hawser.cuda.backend.CufftBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
@@ -32,5 +33,16 @@ public final class NvidiaMath implements MathProvider {
     public CufftBackend cufft(GpuBackend gpu) {
         NativeLibrary library = MathProvider.load("libcufft.so.12", "libcufft.so.11");
         return library == null ? null : new NvidiaCufft(library);
+    }
+
+    @Override
+    public CudnnBackend cudnn(GpuBackend gpu) {
+        // cuDNN opens these by their sonames, in folders where a jailed process finds nothing. Some of its engines need
+        // the compiler, so cuDNN reports those as not supported where it is missing.
+        NativeLibrary needed = MathProvider.load("libcublasLt.so.13", "libcublasLt.so.12");
+        MathProvider.load("libcublas.so.13", "libcublas.so.12");
+        MathProvider.load("libnvrtc.so.13", "libnvrtc.so.12");
+        NativeLibrary library = needed == null ? null : MathProvider.load("libcudnn.so.9");
+        return library == null ? null : new NvidiaCudnn(library);
     }
 }

@@ -7,6 +7,7 @@ import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.cublas.CublasOpcodes;
 import io.hawser.cuda.generated.cublaslt.CublasLtOpcodes;
+import io.hawser.cuda.generated.cudnn.CudnnOpcodes;
 import io.hawser.cuda.generated.cufft.CufftOpcodes;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
@@ -19,21 +20,23 @@ import io.hawser.worker.session.StreamTable;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
+import java.util.function.IntPredicate;
 
 /** The described functions of one session: the generated dispatcher and the hand-written calls. */
 public final class Calls implements CallDispatcher {
     private static final int LIBRARY_SHIFT = 16;
-    private static final int CUBLAS = CublasOpcodes.cublasCreate_v2 >>> LIBRARY_SHIFT;
-    private static final int CUBLASLT = CublasLtOpcodes.cublasLtCreate >>> LIBRARY_SHIFT;
-    private static final int CUFFT = CufftOpcodes.hwsFftMakePlan >>> LIBRARY_SHIFT;
-    private static final int LIBRARY = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
+    private static final int MATH_LIBRARIES = 16; // more than the highest number of one
+    private static final int DRIVER = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
 
     private final CudaDispatcher<Call> dispatcher;
     private final RegionCopies region;
     private final GuestObjects objects;
-    private final CublasCalls cublas;
-    private final CublasLtCalls cublasLt;
-    private final CufftCalls cufft;
+    private final MathLibrary[] math = new MathLibrary[MATH_LIBRARIES]; // by the number of the library; null for none
+    private LibraryCalls serving; // the library of the call in service
+
+    /** A math library: which of its opcodes put work into a stream, which may wait for the device, and its calls. */
+    private record MathLibrary(IntPredicate isWork, IntPredicate mayWait, LibraryCalls calls) {
+    }
 
     /**
      * Makes the calls of a session.
@@ -47,9 +50,14 @@ public final class Calls implements CallDispatcher {
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
         region = new RegionCopies(session, shared);
         objects = session.objects();
-        cublas = new CublasCalls(session);
-        cublasLt = new CublasLtCalls(session);
-        cufft = new CufftCalls(session);
+        math[CublasOpcodes.cublasCreate_v2 >>> LIBRARY_SHIFT] = new MathLibrary(CublasOpcodes::isCredited,
+            CublasOpcodes::mayWaitForDevice, new CublasCalls(session));
+        math[CublasLtOpcodes.cublasLtCreate >>> LIBRARY_SHIFT] = new MathLibrary(CublasLtOpcodes::isCredited,
+            CublasLtOpcodes::mayWaitForDevice, new CublasLtCalls(session));
+        math[CufftOpcodes.hwsFftMakePlan >>> LIBRARY_SHIFT] = new MathLibrary(CufftOpcodes::isCredited,
+            CufftOpcodes::mayWaitForDevice, new CufftCalls(session));
+        math[CudnnOpcodes.cudnnCreate >>> LIBRARY_SHIFT] = new MathLibrary(CudnnOpcodes::isCredited,
+            CudnnOpcodes::mayWaitForDevice, new CudnnCalls(session));
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
@@ -99,40 +107,23 @@ public final class Calls implements CallDispatcher {
     @Override
     public boolean isKnown(int opcode) {
         // The dispatcher rejects numbers without a description.
-        return isDriver(opcode) || isMath(opcode);
+        return isDriver(opcode) || mathOf(opcode) != null;
     }
 
     private static boolean isDriver(int opcode) {
-        return opcode >>> LIBRARY_SHIFT == LIBRARY;
+        return opcode >>> LIBRARY_SHIFT == DRIVER;
     }
 
-    private static boolean isCublas(int opcode) {
-        return opcode >>> LIBRARY_SHIFT == CUBLAS;
-    }
-
-    private static boolean isCublasLt(int opcode) {
-        return opcode >>> LIBRARY_SHIFT == CUBLASLT;
-    }
-
-    private static boolean isCufft(int opcode) {
-        return opcode >>> LIBRARY_SHIFT == CUFFT;
-    }
-
-    /** Whether a call is one of a math library. */
-    private static boolean isMath(int opcode) {
-        return isCublas(opcode) || isCublasLt(opcode) || isCufft(opcode);
-    }
-
-    /** Whether a call puts a math library's work into a stream. */
-    private static boolean isMathWork(int opcode) {
-        return CublasOpcodes.isCredited(opcode) || CublasLtOpcodes.isCredited(opcode)
-            || CufftOpcodes.isCredited(opcode);
+    /** The math library of a call; null for a call of the driver or an unknown one. */
+    private MathLibrary mathOf(int opcode) {
+        int number = opcode >>> LIBRARY_SHIFT;
+        return number < MATH_LIBRARIES ? math[number] : null;
     }
 
     @Override
     public boolean mayWaitForDevice(int opcode) {
-        return CudaOpcodes.mayWaitForDevice(opcode) || CublasOpcodes.mayWaitForDevice(opcode)
-            || CublasLtOpcodes.mayWaitForDevice(opcode) || CufftOpcodes.mayWaitForDevice(opcode);
+        MathLibrary library = mathOf(opcode);
+        return library == null ? CudaOpcodes.mayWaitForDevice(opcode) : library.mayWait.test(opcode);
     }
 
     @Override
@@ -142,7 +133,7 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean issuesWork(int opcode) {
-        return CudaOpcodes.issuesWork(opcode) || isMathWork(opcode);
+        return CudaOpcodes.issuesWork(opcode) || isCapturable(opcode);
     }
 
     @Override
@@ -173,7 +164,7 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean changes(int opcode, MemorySegment record, int asking, long asked) {
-        if (isMath(opcode)) {
+        if (mathOf(opcode) != null) {
             return asksStream(asking); // the handle's state names the stream
         }
         if (asksStream(asking)) {
@@ -207,30 +198,29 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean isCapturable(int opcode) {
-        return isMathWork(opcode);
+        MathLibrary library = mathOf(opcode);
+        return library != null && library.isWork.test(opcode);
     }
 
     @Override
     public void dispatch(int opcode, Call call) {
-        if (isCublas(opcode)) {
-            cublas.dispatch(call);
-        } else if (isCublasLt(opcode)) {
-            cublasLt.dispatch(call);
-        } else if (isCufft(opcode)) {
-            cufft.dispatch(call);
-        } else {
+        MathLibrary library = mathOf(opcode);
+        if (library == null) {
             dispatcher.dispatch(call);
+        } else {
+            serving = library.calls;
+            serving.dispatch(call);
         }
     }
 
     @Override
     public MemorySegment object(Call call, String type, MemorySegment content) {
-        return cublas.object(call, type, content);
+        return serving.object(call, type, content);
     }
 
     @Override
     public MemorySegment number(Call call, MemorySegment content, long bytes) {
-        return cublas.number(call, content, bytes);
+        return serving.number(call, content, bytes);
     }
 
     @Override

@@ -21,12 +21,11 @@ import java.lang.foreign.ValueLayout;
  * cuBLAS. The first call opens the machine's library. A call carries the state that the guest keeps for its handle,
  * which the library gets when it has changed. Session thread.
  */
-final class CublasCalls implements HandleManualCalls<Call> {
+final class CublasCalls implements LibraryCalls, HandleManualCalls<Call> {
     private static final long NUMBER_ALIGNMENT = 16; // of cuDoubleComplex: cuBLAS uses instructions that need it
     private static final long STATE_OFFSET = HwsCublasHandle.WORKSPACE_OFFSET; // after the id and the stream
 
-    private final Session session;
-    private final CublasHandles handles;
+    private final LibraryHandles handles;
     private final GpuBackend backend;
     private CublasBackend cublas; // null while the library has not been opened, or is missing
     private CublasDispatcher<Call> dispatcher;
@@ -51,12 +50,14 @@ final class CublasCalls implements HandleManualCalls<Call> {
     }
 
     CublasCalls(Session session) {
-        this.session = session;
-        this.handles = new CublasHandles(session.objects(), HandleKind.CUBLAS, Applied::new);
+        this.handles = new LibraryHandles(session.objects(), HandleKind.CUBLAS, new LibraryHandles.Results(
+            cublasStatus_t.CUBLAS_STATUS_NOT_SUPPORTED, cublasStatus_t.CUBLAS_STATUS_NOT_INITIALIZED,
+            cublasStatus_t.CUBLAS_STATUS_ALLOC_FAILED), Applied::new);
         this.backend = session.backend();
     }
 
-    void dispatch(Call call) {
+    @Override
+    public void dispatch(Call call) {
         if (dispatcher == null) {
             cublas = MathProviders.open(backend, MathProvider::cublas);
             dispatcher = new CublasDispatcher<>(cublas == null ? new CublasDriver() {} : cublas.driver(), this);
@@ -74,7 +75,8 @@ final class CublasCalls implements HandleManualCalls<Call> {
         handles.destroy(call, handle, handleId, cublas);
     }
 
-    MemorySegment object(Call call, String type, MemorySegment content) {
+    @Override
+    public MemorySegment object(Call call, String type, MemorySegment content) {
         if (!type.equals("HwsCublasHandle")) {
             throw new IllegalArgumentException("no such content: type=" + type);
         }
@@ -85,7 +87,8 @@ final class CublasCalls implements HandleManualCalls<Call> {
      * The number, or its address on the device: a pointer to no bytes. The library follows the handle's pointer mode,
      * so the number must lie there.
      */
-    MemorySegment number(Call call, MemorySegment content, long bytes) {
+    @Override
+    public MemorySegment number(Call call, MemorySegment content, long bytes) {
         int stated = content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsScalar.VALUE_BYTES_OFFSET);
         boolean onDevice = content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsScalar.ON_DEVICE_OFFSET) != 0;
         if (stated <= 0 || stated != bytes || stated > content.byteSize() - HwsScalar.VALUE_OFFSET) {
@@ -132,9 +135,7 @@ final class CublasCalls implements HandleManualCalls<Call> {
             }
             applied.set(content, stream);
         }
-        if (!call.isCaptured()) {
-            session.countKernel();
-        }
+        call.countKernel();
         return MemorySegment.ofAddress(made);
     }
 }

@@ -1,5 +1,7 @@
 package io.hawser.worker.calls;
 
+import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_NOT_INITIALIZED;
+import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_ALLOC_FAILED;
 import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_INVALID_VALUE;
 import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_NOT_SUPPORTED;
 import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_SUCCESS;
@@ -39,7 +41,8 @@ import java.lang.foreign.ValueLayout;
  * descriptors of a content are made once and kept, so that a call of a kind that was seen before makes none. Session
  * thread.
  */
-final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<Call>, AlgorithmManualCalls<Call> {
+final class CublasLtCalls implements LibraryCalls, HandleManualCalls<Call>, MatmulManualCalls<Call>,
+    AlgorithmManualCalls<Call> {
     /** Contents with descriptors in the library; a guest chooses how many different ones it sends. */
     static final int MAX_CONTENTS = 1024;
 
@@ -50,8 +53,7 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
     private static final long EMULATION_BYTES = HwsLtEmulation.MANTISSA_BIT_COUNT_OFFSET; // without the address
     private static final long RESULT_BYTES = cublasLtMatmulHeuristicResult_t.BYTES;
 
-    private final Session session;
-    private final CublasHandles handles;
+    private final LibraryHandles handles;
     private final GpuBackend backend;
     private final CublasLtAlgorithms algorithms = new CublasLtAlgorithms();
     private final ContentCache<Product> products = new ContentCache<>(
@@ -98,12 +100,14 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
     }
 
     CublasLtCalls(Session session) {
-        this.session = session;
-        this.handles = new CublasHandles(session.objects(), HandleKind.CUBLASLT, () -> null);
+        this.handles = new LibraryHandles(session.objects(), HandleKind.CUBLASLT, new LibraryHandles.Results(
+            CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_NOT_INITIALIZED,
+            CUBLAS_STATUS_ALLOC_FAILED), () -> null);
         this.backend = session.backend();
     }
 
-    void dispatch(Call call) {
+    @Override
+    public void dispatch(Call call) {
         if (dispatcher == null) {
             lt = MathProviders.open(backend, MathProvider::cublasLt);
             dispatcher = new CublasLtDispatcher<>(new CublasLtDriver() {}, this, this, this);
@@ -139,12 +143,6 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
         }
         long id = target.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsLtTarget.HANDLE_OFFSET);
         return call.handle(HandleTable.isOfKind(HandleKind.CUBLAS, id) ? HandleKind.CUBLAS : HandleKind.CUBLASLT, id);
-    }
-
-    private void count(Call call) {
-        if (!call.isCaptured()) {
-            session.countKernel();
-        }
     }
 
     private static long stream(Call call, MemorySegment target) {
@@ -247,7 +245,7 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
                 return;
             }
         }
-        count(call);
+        call.countKernel();
         call.finish(product.matmul.run(new Arguments(made, stream, first, second, A, B, C, D), computeDesc, emulation,
             chosen, workspace, workspaceBytes));
     }
@@ -303,7 +301,7 @@ final class CublasLtCalls implements HandleManualCalls<Call>, MatmulManualCalls<
             || !checkMatrix(call, shape, 2, C)) {
             return;
         }
-        count(call);
+        call.countKernel();
         call.finish(transform.transform().run(new Arguments(made, stream, first, second, A, B, C, 0)));
     }
 

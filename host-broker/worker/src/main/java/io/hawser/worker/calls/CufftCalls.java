@@ -35,12 +35,11 @@ import java.lang.foreign.ValueLayout;
  * cuFFT. The first call opens the machine's library. The worker computes once for each plan what memory an execution
  * accesses, and allocates the work area by itself, so that the quota counts it. Session thread.
  */
-final class CufftCalls implements HandleManualCalls<Call>, PlanManualCalls<Call>, SizeManualCalls<Call>,
+final class CufftCalls implements LibraryCalls, HandleManualCalls<Call>, PlanManualCalls<Call>, SizeManualCalls<Call>,
     ExecManualCalls<Call> {
     /** Plans that a session has not destroyed: each takes memory of the library that no quota counts. */
     static final int MAX_PLANS = 8192;
 
-    private final Session session;
     private final GuestObjects objects;
     private final GpuBackend backend;
     private CufftBackend cufft; // null while the library has not been opened, or is missing
@@ -63,12 +62,12 @@ final class CufftCalls implements HandleManualCalls<Call>, PlanManualCalls<Call>
     }
 
     CufftCalls(Session session) {
-        this.session = session;
         this.objects = session.objects();
         this.backend = session.backend();
     }
 
-    void dispatch(Call call) {
+    @Override
+    public void dispatch(Call call) {
         if (dispatcher == null) {
             cufft = MathProviders.open(backend, MathProvider::cufft);
             dispatcher = new CufftDispatcher<>(new CufftDriver() {}, this, this, this, this);
@@ -216,7 +215,7 @@ final class CufftCalls implements HandleManualCalls<Call>, PlanManualCalls<Call>
             call.fail(status);
             return;
         }
-        session.countKernel();
+        call.countKernel();
         call.finish(cufft.execute(made, plan.arguments, type, idata, odata,
             execution.get(ValueLayout.JAVA_INT_UNALIGNED, HwsFftExec.DIRECTION_OFFSET)));
     }

@@ -151,6 +151,13 @@ public final class Call implements CallContext {
         return capture != null;
     }
 
+    /** Counts a call that launches kernels by a library; a captured call launches none. */
+    public void countKernel() {
+        if (!isCaptured()) {
+            session.countKernel();
+        }
+    }
+
     /** Whether a captured call has a {@link #result}. */
     public boolean isAnswered() {
         return answered;

@@ -2,7 +2,6 @@ package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.MathHandles;
 import io.hawser.cuda.generated.HandleKind;
-import io.hawser.cuda.generated.cublas.cublasStatus_t;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
@@ -11,20 +10,33 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.function.Supplier;
 
-/** The handles of cuBLAS or of cublasLt: each counts its memory on the quota. Session thread. */
-final class CublasHandles {
+/** The handles of a math library: each counts its memory on the quota. Session thread. */
+final class LibraryHandles {
     private final GuestObjects objects;
     private final HandleKind kind;
+    private final Results results;
     private final Supplier<Object> info;
+
+    /**
+     * The library's own results.
+     *
+     * @param notSupported the machine has no such library.
+     * @param notInitialized the thread has no context.
+     * @param outOfMemory the quota has no room.
+     */
+    record Results(int notSupported, int notInitialized, int outOfMemory) {
+    }
 
     /**
      * @param objects of the session.
      * @param kind of the handles.
+     * @param results of the library.
      * @param info makes what is kept for a handle; null is nothing.
      */
-    CublasHandles(GuestObjects objects, HandleKind kind, Supplier<Object> info) {
+    LibraryHandles(GuestObjects objects, HandleKind kind, Results results, Supplier<Object> info) {
         this.objects = objects;
         this.kind = kind;
+        this.results = results;
         this.info = info;
     }
 
@@ -40,12 +52,11 @@ final class CublasHandles {
     private int made(Call call, long id, MathHandles library) {
         Handle context = objects.owningContext();
         if (library == null || context == null) {
-            return library == null ? cublasStatus_t.CUBLAS_STATUS_NOT_SUPPORTED
-                : cublasStatus_t.CUBLAS_STATUS_NOT_INITIALIZED;
+            return library == null ? results.notSupported : results.notInitialized;
         }
         MemoryQuota.Charge charge = objects.quota().claim(objects.deviceOf(context), library.handleBytes());
         if (charge == null) {
-            return cublasStatus_t.CUBLAS_STATUS_ALLOC_FAILED;
+            return results.outOfMemory;
         }
         MemorySegment out = call.scratch(Long.BYTES);
         int status = library.create(out);

@@ -1,0 +1,20 @@
+package io.hawser.worker.calls;
+
+import io.hawser.worker.session.Call;
+import java.lang.foreign.MemorySegment;
+
+/** The calls of one math library in a session. Session thread. */
+interface LibraryCalls {
+    /** Serves a call. The first one opens the machine's library. */
+    void dispatch(Call call);
+
+    /** As {@link io.hawser.cuda.CallContext#object}, for the call in service. */
+    default MemorySegment object(Call call, String type, MemorySegment content) {
+        throw new IllegalArgumentException("no such content: type=" + type);
+    }
+
+    /** As {@link io.hawser.cuda.CallContext#number}, for the call in service. */
+    default MemorySegment number(Call call, MemorySegment content, long bytes) {
+        throw new IllegalArgumentException("a call of this library has no numbers behind pointers");
+    }
+}
