@@ -27,7 +27,7 @@ class FftPlanTest {
         return this;
     }
 
-    private FftPlanTest set(int offset, long... values) {
+    private FftPlanTest longs(int offset, long... values) {
         for (int i = 0; i < values.length; i++) {
             content.set(ValueLayout.JAVA_LONG, offset + (long) i * Long.BYTES, values[i]);
         }
@@ -37,7 +37,7 @@ class FftPlanTest {
     private FftPlanTest many(int type, long... n) {
         content.fill((byte) 0);
         return set(HwsFftPlan.FUNCTION_OFFSET, HwsFftFunction.HWS_FFT_MANY64).set(HwsFftPlan.RANK_OFFSET, n.length)
-            .set(HwsFftPlan.TYPE_OFFSET, type).set(HwsFftPlan.N_OFFSET, n).set(HwsFftPlan.BATCH_OFFSET, 1L);
+            .set(HwsFftPlan.TYPE_OFFSET, type).longs(HwsFftPlan.N_OFFSET, n).longs(HwsFftPlan.BATCH_OFFSET, 1L);
     }
 
     private int status() {
@@ -92,12 +92,12 @@ class FftPlanTest {
             long[] n = random.longs(rank, 1, 7).toArray();
             long[] inembed = random.longs(rank, 1, 9).toArray();
             long[] onembed = random.longs(rank, 1, 9).toArray();
-            long batch = 1 + random.nextInt(4);
+            long batch = 1L + random.nextLong(4);
             long[] layout = random.longs(4, 0, 40).toArray();
             layout[0] = layout[0] % 5 + 1;
             layout[2] = layout[2] % 5 + 1;
-            many(type, n).set(HwsFftPlan.BATCH_OFFSET, batch).set(HwsFftPlan.INEMBED_OFFSET, inembed)
-                .set(HwsFftPlan.ONEMBED_OFFSET, onembed).set(HwsFftPlan.ISTRIDE_OFFSET, layout)
+            many(type, n).longs(HwsFftPlan.BATCH_OFFSET, batch).longs(HwsFftPlan.INEMBED_OFFSET, inembed)
+                .longs(HwsFftPlan.ONEMBED_OFFSET, onembed).longs(HwsFftPlan.ISTRIDE_OFFSET, layout)
                 .set(HwsFftPlan.HAS_INEMBED_OFFSET, isAdvanced ? 1 : 0)
                 .set(HwsFftPlan.HAS_ONEMBED_OFFSET, isAdvanced || random.nextBoolean() ? 1 : 0);
             FftPlan plan = FftPlan.of(content);
@@ -113,7 +113,7 @@ class FftPlanTest {
                 for (boolean isInPlace : new boolean[] {true, false}) {
                     long[] packed = sizes.clone();
                     if (isInPlace && isReal) {
-                        packed[rank - 1] = 2 * (n[rank - 1] / 2 + 1);
+                        packed[rank - 1] = 2L * (n[rank - 1] / 2 + 1);
                     }
                     long expected = isAdvanced
                         ? naiveBytes(sizes, isInput ? inembed : onembed, layout[isInput ? 0 : 2],
@@ -132,7 +132,7 @@ class FftPlanTest {
         assertEquals(cufftResult.CUFFT_INVALID_SIZE, many(cufftType.CUFFT_C2C, 0).status());
         assertEquals(cufftResult.CUFFT_INVALID_SIZE, many(cufftType.CUFFT_C2C, 8, -1).status());
         assertEquals(cufftResult.CUFFT_INVALID_SIZE,
-            many(cufftType.CUFFT_C2C, 8).set(HwsFftPlan.BATCH_OFFSET, 0L).status());
+            many(cufftType.CUFFT_C2C, 8).longs(HwsFftPlan.BATCH_OFFSET, 0L).status());
         assertEquals(cufftResult.CUFFT_INVALID_VALUE, many(cufftType.CUFFT_C2C).status());
         assertEquals(cufftResult.CUFFT_INVALID_VALUE,
             many(cufftType.CUFFT_C2C, 8).set(HwsFftPlan.RANK_OFFSET, 4).status());
@@ -148,10 +148,11 @@ class FftPlanTest {
         assertEquals(cufftResult.CUFFT_INVALID_SIZE, many(cufftType.CUFFT_Z2Z, 1L << 60).status());
         assertEquals(cufftResult.CUFFT_INVALID_SIZE, many(cufftType.CUFFT_R2C, Long.MAX_VALUE).status());
         assertEquals(cufftResult.CUFFT_INVALID_SIZE,
-            many(cufftType.CUFFT_C2C, 1 << 20).set(HwsFftPlan.BATCH_OFFSET, 1L << 50).status());
+            many(cufftType.CUFFT_C2C, 1 << 20).longs(HwsFftPlan.BATCH_OFFSET, 1L << 50).status());
         assertEquals(cufftResult.CUFFT_INVALID_SIZE, many(cufftType.CUFFT_C2C, 8).set(HwsFftPlan.HAS_INEMBED_OFFSET, 1)
-            .set(HwsFftPlan.HAS_ONEMBED_OFFSET, 1).set(HwsFftPlan.INEMBED_OFFSET, 1).set(HwsFftPlan.ONEMBED_OFFSET, 1)
-            .set(HwsFftPlan.ISTRIDE_OFFSET, Long.MAX_VALUE / 2, 0, 1, 0).status());
+            .set(HwsFftPlan.HAS_ONEMBED_OFFSET, 1)
+            .longs(HwsFftPlan.INEMBED_OFFSET, 1).longs(HwsFftPlan.ONEMBED_OFFSET, 1)
+            .longs(HwsFftPlan.ISTRIDE_OFFSET, Long.MAX_VALUE / 2, 0, 1, 0).status());
         // The functions with 32-bit arguments cannot have been called with these.
         assertEquals(cufftResult.CUFFT_INVALID_SIZE, many(cufftType.CUFFT_C2C, 1L << 32)
             .set(HwsFftPlan.FUNCTION_OFFSET, HwsFftFunction.HWS_FFT_MANY).status());
@@ -163,11 +164,11 @@ class FftPlanTest {
             HwsFftPlan.INEMBED_OFFSET + Long.BYTES, HwsFftPlan.ONEMBED_OFFSET + Long.BYTES, HwsFftPlan.IDIST_OFFSET,
             HwsFftPlan.ODIST_OFFSET}) {
             many(cufftType.CUFFT_C2C, 8, 8).set(HwsFftPlan.HAS_INEMBED_OFFSET, 1)
-                .set(HwsFftPlan.HAS_ONEMBED_OFFSET, 1).set(HwsFftPlan.INEMBED_OFFSET, 8, 8)
-                .set(HwsFftPlan.ONEMBED_OFFSET, 8, 8).set(HwsFftPlan.ISTRIDE_OFFSET, 1, 64, 1, 64)
-                .set(HwsFftPlan.BATCH_OFFSET, 2L);
+                .set(HwsFftPlan.HAS_ONEMBED_OFFSET, 1).longs(HwsFftPlan.INEMBED_OFFSET, 8, 8)
+                .longs(HwsFftPlan.ONEMBED_OFFSET, 8, 8).longs(HwsFftPlan.ISTRIDE_OFFSET, 1, 64, 1, 64)
+                .longs(HwsFftPlan.BATCH_OFFSET, 2L);
             assertEquals(cufftResult.CUFFT_SUCCESS, status());
-            assertEquals(cufftResult.CUFFT_INVALID_VALUE, set(offset, -1L).status());
+            assertEquals(cufftResult.CUFFT_INVALID_VALUE, longs(offset, -1L).status());
         }
     }
 
@@ -179,8 +180,8 @@ class FftPlanTest {
             .set(HwsFftPlan.EXECUTION_TYPE_OFFSET, cudaDataType_t.CUDA_C_16BF);
         FftPlan plan = FftPlan.of(content);
         assertEquals(cufftResult.CUFFT_SUCCESS, plan.status());
-        assertEquals(64 * 2, plan.input(false).bytes());
-        assertEquals(33 * 4, plan.output(false).bytes());
+        assertEquals(128, plan.input(false).bytes());
+        assertEquals(132, plan.output(false).bytes());
         assertTrue(plan.serves(0) && !plan.serves(cufftType.CUFFT_R2C));
         set(HwsFftPlan.INPUT_TYPE_OFFSET, cudaDataType_t.CUDA_R_32F).set(HwsFftPlan.OUTPUT_TYPE_OFFSET,
             cudaDataType_t.CUDA_C_32F);

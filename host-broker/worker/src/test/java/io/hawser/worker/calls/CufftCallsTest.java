@@ -210,7 +210,9 @@ class CufftCallsTest {
             long plan = plan(guest, cufftType.CUFFT_C2C, true);
             long data = guest.allocate(2L * REAL_BYTES);
             long first = guest.context();
-            guest.createContext();
+            long other = guest.newId(HandleKind.CONTEXT);
+            assertEquals(0, guest.call(Guest.CONTEXT_CREATE, other, 0, 0).status());
+            guest.useContext(other);
             assertEquals(CUFFT_INVALID_DEVICE, new Execution(plan, data, data).call(guest));
             guest.useContext(first);
             assertEquals(0, new Execution(plan, data, data).call(guest));
