@@ -1,8 +1,8 @@
 package io.hawser.worker.calls;
 
-import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_NOT_INITIALIZED;
 import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_ALLOC_FAILED;
 import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_INVALID_VALUE;
+import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_NOT_INITIALIZED;
 import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_NOT_SUPPORTED;
 import static io.hawser.cuda.generated.cublas.cublasStatus_t.CUBLAS_STATUS_SUCCESS;
 
