@@ -355,8 +355,8 @@ static void make(void) {
     scalars = check_device(NULL, 3 * sizeof(float));
     CU_OK(cuMemcpyHtoD(scalars + 2 * sizeof(float), &zero, sizeof zero));
     dot = check_device(NULL, sizeof(float));
-    CU_OK(cuMemAllocHost((void **) &in, BYTES));
-    CU_OK(cuMemAllocHost((void **) &out, BYTES));
+    CU_OK(cuMemAllocHost_v2((void **) &in, BYTES));
+    CU_OK(cuMemAllocHost_v2((void **) &out, BYTES));
     CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CU_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     CU_OK(cuEventCreate(&forked, CU_EVENT_DISABLE_TIMING));

@@ -42,6 +42,9 @@ typedef struct broker_record {
 } broker_record_t;
 static broker_record_t broker_graphs[64];
 static _Atomic unsigned broker_graph_count;
+static struct {
+    uint32_t outcome, nodes, flags;
+} broker_capture;                   /* the answer to calls of libraries in captures */
 static _Atomic bool broker_updates; /* whether updates of executable graphs succeed */
 static _Atomic uint64_t broker_graph_call, broker_graph_memory = 0x7000000000;
 
@@ -311,6 +314,12 @@ static bool broker_graph(const hws_record_header_t *request, const uint8_t *payl
                 memset(&reply, 0, sizeof reply);
             }
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &reply, sizeof reply);
+            return true;
+        }
+        case HWS_OPCODE_hwsGraphCapture: {
+            uint32_t reply[6 + 2] = {broker_capture.outcome, broker_capture.nodes, broker_capture.flags, 8, 8, 0, 0x5a};
+            HWS_CHECK((broker_u64(payload, 8) >> 32) == 8); /* bytes of the result */
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, reply, sizeof reply);
             return true;
         }
         case HWS_OPCODE_hwsGraphAddAlloc:

@@ -1,6 +1,8 @@
 /* Graphs and stream capture in libcuda.so.1: records and results. Each rule runs in a process of its own. */
 #include "kernel_program.h"
 
+#include "hws_service.h"
+
 size_t __sanitizer_get_current_allocated_bytes(void); /* sanitizer/allocator_interface.h, which only clang installs */
 
 /* Rounds may differ by this: the broker's thread also sends records. */
@@ -540,6 +542,97 @@ static void shouldSendNothingWhileAStreamCaptures(void) {
     HWS_CHECK(cuGraphGetEdges(graph, NULL, NULL, &edges) == CUDA_SUCCESS && edges == 2);
 }
 
+/* Captures a call of a library with a reply of 8 bytes, and returns its result. */
+static int library_call(CUstream stream) {
+    static const CUuuid id = HWS_SERVICE_ID;
+    const void *table;
+    const uint64_t payload[2] = {0x1111, 0x2222};
+    uint32_t reply[2] = {0}, reply_bytes = 0;
+    HWS_CHECK(cuGetExportTable(&table, &id) == CUDA_SUCCESS);
+    const hws_service_t *service = table;
+    HWS_CHECK(service->may_issue(stream) == CUDA_SUCCESS);
+    int status = service->work((uintptr_t) stream, 0x50001, HWS_FLAG_REPLY | HWS_FLAG_CREDITED, payload, sizeof payload,
+                               NULL, 0, reply, sizeof reply, &reply_bytes);
+    HWS_CHECK(status != 0 || (reply_bytes == 8 && reply[0] == 0x5a));
+    return status;
+}
+
+static void shouldMakeANodeOfALibrarysCall(void) {
+    CUstream stream;
+    CUgraph graph, clone;
+    CUgraphExec exec;
+    CUgraphNode nodes[3];
+    CUgraphNodeType type;
+    CUDA_KERNEL_NODE_PARAMS_v2 params;
+    size_t count = 3, edges = 0;
+    start();
+    HWS_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemsetD32Async(memory, 1, 16, stream) == CUDA_SUCCESS);
+    broker_capture.outcome = 15; /* the library refuses: no node */
+    HWS_CHECK(library_call(stream) == 15);
+    broker_capture.outcome = 0; /* it has nothing to do: no node */
+    HWS_CHECK(library_call(stream) == 0);
+    broker_capture.nodes = 2;
+    HWS_CHECK(library_call(stream) == 0);
+    HWS_CHECK(cuMemsetD32Async(memory, 2, 16, stream) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphGetNodes(graph, nodes, &count) == CUDA_SUCCESS && count == 3);
+    HWS_CHECK(cuGraphGetEdges_v2(graph, NULL, NULL, NULL, &edges) == CUDA_SUCCESS && edges == 2);
+    HWS_CHECK(cuGraphNodeGetType(nodes[1], &type) == CUDA_SUCCESS && type == CU_GRAPH_NODE_TYPE_KERNEL);
+    HWS_CHECK(cuGraphKernelNodeGetParams_v2(nodes[1], &params) == CUDA_ERROR_INVALID_VALUE);
+
+    const broker_record_t *captured = last(HWS_OPCODE_hwsGraphCapture);
+    HWS_CHECK(captured->bytes == 24 + 16 && broker_u64(captured->payload, 16) == ((16ull << 32) | 16)
+              && (uint32_t) broker_u64(captured->payload, 8) == 0x50001 && broker_u64(captured->payload, 24) == 0x1111
+              && broker_u64(captured->payload, 32) == 0x2222);
+    uint64_t content = broker_u64(captured->payload, 0), copy;
+    HWS_CHECK(cuGraphClone(&clone, graph) == CUDA_SUCCESS);
+    const broker_record_t *copied = last(HWS_OPCODE_hwsGraphCopy);
+    copy = broker_u64(copied->payload, 0);
+    HWS_CHECK(copy != content && broker_u64(copied->payload, 8) == content);
+
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, clone, 0) == CUDA_SUCCESS);
+    const broker_record_t *added = last(HWS_OPCODE_hwsGraphAddNodes);
+    const uint8_t *body;
+    size_t at = BLOB_AT;
+    HWS_CHECK(take_node(added, &at, &body).type == CU_GRAPH_NODE_TYPE_MEMSET);
+    HwsGraphNode node = take_node(added, &at, &body);
+    HWS_CHECK(node.type == CU_GRAPH_NODE_TYPE_GRAPH && node.dependencyCount == 1 && node.bytes == 8);
+    HWS_CHECK(broker_u64(body, sizeof(HwsGraphEdge)) == copy);
+    HWS_CHECK(cuGraphNodeSetEnabled(exec, nodes[1], 0) == CUDA_ERROR_INVALID_VALUE);
+
+    unsigned destroyed = sent(HWS_OPCODE_hwsGraphDestroy);
+    HWS_CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS && sent(HWS_OPCODE_hwsGraphDestroy) == destroyed + 1);
+    HWS_CHECK(cuGraphDestroy(clone) == CUDA_SUCCESS && sent(HWS_OPCODE_hwsGraphDestroy) == destroyed + 3);
+    HWS_CHECK(broker_u64(last(HWS_OPCODE_hwsGraphDestroy)->payload, 0) == copy); /* after the graph around it */
+}
+
+static void shouldFollowTheLibrarysCapture(void) {
+    CUstream stream;
+    CUgraph graph, clone;
+    CUgraphExec exec, second;
+    CUstreamCaptureStatus status;
+    start();
+    HWS_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    broker_capture.outcome = 13;
+    broker_capture.flags = 1; /* the library waits for its result, which ends the capture */
+    HWS_CHECK(library_call(stream) == 13);
+    HWS_CHECK(cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    broker_capture.outcome = 0;
+    broker_capture.nodes = 3;
+    broker_capture.flags = 2; /* it allocates memory: CUDA's rules for such graphs */
+    HWS_CHECK(library_call(stream) == 0);
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphClone(&clone, graph) == CUDA_ERROR_NOT_SUPPORTED && sent(HWS_OPCODE_hwsGraphCopy) == 0);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&second, graph, 0) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
 static void shouldNameNoNodeWhereACaptureForbidsInstantiation(void) {
     start();
     CUgraph graph, captured;
@@ -972,6 +1065,8 @@ int main(void) {
     RUN(shouldAddConditionalNodesAtOnceAndSendTheirBodies, 0);
     RUN(shouldGiveTheDriversHandleOfGraphsThatKernelsLaunch, 0);
     RUN(shouldSendNothingWhileAStreamCaptures, 0);
+    RUN(shouldMakeANodeOfALibrarysCall, 0);
+    RUN(shouldFollowTheLibrarysCapture, 0);
     RUN(shouldNameNoNodeWhereACaptureForbidsInstantiation, 0);
     RUN(shouldCaptureEarlyKernelsByProgrammaticEdges, 0);
     RUN(shouldKeepTheArraysOfAKernelNodeWhereTheyAre, 0);

@@ -131,7 +131,7 @@ public final class Call implements CallContext {
         whole.set(I64, RecordLayout.SEQUENCE_OFFSET, sequence);
         whole.set(I32, RecordLayout.THREAD_OFFSET, thread);
         whole.set(I32, RecordLayout.CONTEXT_OFFSET, context);
-        whole.set(I32, RecordLayout.FLAGS_OFFSET, RecordLayout.FLAG_REPLY);
+        whole.set(I32, RecordLayout.FLAGS_OFFSET, RecordLayout.FLAG_REPLY | RecordLayout.FLAG_CREDITED);
         whole.asSlice(RecordLayout.HEADER_BYTES).copyFrom(payload);
         RecordHeader header = new RecordHeader();
         header.read(whole, 0);

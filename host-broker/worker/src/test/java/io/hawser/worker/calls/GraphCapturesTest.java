@@ -99,8 +99,11 @@ class GraphCapturesTest {
 
     private static long sendCapture(Guest guest, long graph, int opcode, Consumer<RecordWriter> payload)
         throws IOException {
-        byte[] record = guest.encode(opcode, Guest.REPLY, payload);
-        MemorySegment body = MemorySegment.ofArray(record).asSlice(RecordLayout.HEADER_BYTES);
+        RecordWriter record = new RecordWriter(1024);
+        record.begin(opcode, 0, 0, 0, 0);
+        payload.accept(record);
+        int bytes = record.end();
+        MemorySegment body = record.memory().asSlice(RecordLayout.HEADER_BYTES, bytes - RecordLayout.HEADER_BYTES);
         return guest.send(CudaOpcodes.hwsGraphCapture, Guest.REPLY, out -> {
             out.fixed(24);
             out.i64(0, graph);
