@@ -30,6 +30,7 @@ import org.junit.jupiter.api.Timeout;
 class GraphCapturesTest {
     private static final int N = 16;
     private static final int BYTES = N * N * Float.BYTES;
+    private static final long QUOTA_BYTES = 64 << 20;
     private static final int INVALID_VALUE = 1;
     private static final int INVALIDATED = 1;
     private static final int USES_MEMORY = 2;
@@ -41,7 +42,7 @@ class GraphCapturesTest {
     }
 
     private static void session(Story story) throws IOException {
-        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+        try (Rig rig = Rig.withGuest(Carrier.TCP, QUOTA_BYTES)) {
             Guest guest = rig.guest();
             long matrix = guest.allocate(BYTES);
             long handle = guest.newId(HandleKind.CUBLAS);
