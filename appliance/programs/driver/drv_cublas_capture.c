@@ -9,6 +9,11 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 
+#ifndef HAWSER_NVIDIA_HEADER
+CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
+CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
+#endif
+
 enum { SUCCESS = 0, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 enum { OP_N = 0, HOST_POINTERS = 0, DEVICE_POINTERS = 1, R_32F = 0, COMPUTE_32F = 68, DESC_POINTER_MODE = 2 };
 #define N 16
@@ -299,6 +304,32 @@ static void check_own_graph(void) {
     CU_OK(cuGraphExecDestroy(exec));
 }
 
+/* A product in memory that the graph allocates and frees: out = a * b. */
+static void check_graph_memory(void) {
+    const float one = 1, zero = 0;
+    matrix_t own;
+    CUgraph graph;
+    CUgraphExec exec;
+    float wanted[ELEMENTS];
+    CU_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CU_OK(cuMemAllocAsync(&own, BYTES, stream));
+    CU_OK(cuMemcpyHtoDAsync(a, in, BYTES, stream));
+    gemm(&one, a, b, &zero, own);
+    CU_OK(cuMemcpyDtoHAsync(out, own, BYTES, stream));
+    CU_OK(cuMemFreeAsync(own, stream));
+    CU_OK(cuStreamEndCapture(stream, &graph));
+    CU_OK(cuGraphInstantiate(&exec, graph, 0));
+    CU_OK(cuGraphDestroy(graph));
+    for (int round = 0; round < ROUNDS; round++) {
+        fill_inputs(round);
+        CU_OK(cuGraphLaunch(exec, stream));
+        CU_OK(cuStreamSynchronize(stream));
+        multiply(in, b_host, wanted);
+        check_true("a product in memory of the graph", memcmp(out, wanted, BYTES) == 0);
+    }
+    CU_OK(cuGraphExecDestroy(exec));
+}
+
 /* Sends standard output to nowhere. Returns what it was, for restore_output(). */
 static int silence_output(void) {
     fflush(stdout);
@@ -414,6 +445,7 @@ int main(int argc, char **argv) {
     launch_rounds("without the graph", exec, 3, 1);
     check_update(exec);
     check_own_graph();
+    check_graph_memory();
     check_errors();
     CU_OK(cuGraphExecDestroy(exec));
     destroy();
