@@ -267,9 +267,13 @@ static void check_copies(CUgraph graph) {
     CU_OK(cuGraphInstantiate(&clone_exec, clone, 0));
     CU_OK(cuGraphDestroy(clone));
     CU_OK(cuGraphInstantiate(&outer_exec, outer, 0));
-    CU_OK(cuGraphDestroy(outer));
     launch_rounds("a clone", clone_exec, 3, 1);
     launch_rounds("a child graph", outer_exec, 3, 1);
+    CUgraph replacement = capture(4, 1);
+    CU_OK(cuGraphExecChildGraphNodeSetParams(outer_exec, node, replacement));
+    CU_OK(cuGraphDestroy(replacement));
+    CU_OK(cuGraphDestroy(outer));
+    launch_rounds("a child graph with other parameters", outer_exec, 4, 1);
     CU_OK(cuGraphExecDestroy(clone_exec));
     CU_OK(cuGraphExecDestroy(outer_exec));
 }

@@ -289,7 +289,7 @@ HWS_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA
 
 /* Gives the nodes of an inner graph the parameters of another graph's. Lock held. */
 static CUresult set_inner(hws_graph_t *to, const hws_graph_t *from) {
-    static _Atomic bool logged;
+    static _Atomic bool logged, logged_library;
     if (to == from) {
         return CUDA_SUCCESS;
     }
@@ -300,6 +300,9 @@ static CUresult set_inner(hws_graph_t *to, const hws_graph_t *from) {
         const hws_params_t *given = &from->nodes[i]->params;
         if (given->type == CU_GRAPH_NODE_TYPE_GRAPH) {
             HWS_TRY(set_inner(to->nodes[i]->params.child, given->child));
+        } else if (given->type == HWS_NODE_LIBRARY && to->nodes[i]->travelled) {
+            /* Known deviation: the worker sets such nodes in executable graphs only. */
+            return hws_unsupported_use(&logged_library, "a math library's call in place of a child graph's own");
         } else if (given->type != CU_GRAPH_NODE_TYPE_EMPTY) {
             hws_params_t params;
             HWS_TRY(hws_params_duplicate(given, &params));
