@@ -206,7 +206,7 @@ final class CufftCalls implements LibraryCalls, HandleManualCalls<Call>, PlanMan
             || !call.checkDevice(odata, plan.arguments.output(isInPlace).bytes())) {
             return;
         }
-        long given = number(execution, HwsFftExec.WORK_AREA_OFFSET);
+        long given = plan.workBytes == 0 ? 0 : number(execution, HwsFftExec.WORK_AREA_OFFSET);
         if (given != 0 && !call.checkDevice(given, plan.workBytes)) {
             return;
         }
