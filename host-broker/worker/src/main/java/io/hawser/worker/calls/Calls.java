@@ -209,7 +209,7 @@ public final class Calls implements CallDispatcher {
             dispatcher.dispatch(call);
         } else {
             serving = library.calls;
-            serving.dispatch(call);
+            serving.dispatch(opcode, call);
         }
     }
 

@@ -57,7 +57,7 @@ final class CublasCalls implements LibraryCalls, HandleManualCalls<Call> {
     }
 
     @Override
-    public void dispatch(Call call) {
+    public void dispatch(int opcode, Call call) {
         if (dispatcher == null) {
             cublas = MathProviders.open(backend, MathProvider::cublas);
             dispatcher = new CublasDispatcher<>(cublas == null ? new CublasDriver() {} : cublas.driver(), this);

@@ -107,7 +107,7 @@ final class CublasLtCalls implements LibraryCalls, HandleManualCalls<Call>, Matm
     }
 
     @Override
-    public void dispatch(Call call) {
+    public void dispatch(int opcode, Call call) {
         if (dispatcher == null) {
             lt = MathProviders.open(backend, MathProvider::cublasLt);
             dispatcher = new CublasLtDispatcher<>(new CublasLtDriver() {}, this, this, this);

@@ -63,7 +63,7 @@ final class CudnnCalls implements LibraryCalls, HandleManualCalls<Call>, Content
     }
 
     @Override
-    public void dispatch(Call call) {
+    public void dispatch(int opcode, Call call) {
         if (dispatcher == null) {
             cudnn = MathProviders.open(backend, MathProvider::cudnn);
             graphs = new CudnnGraphs(this, cudnn);

@@ -6,7 +6,7 @@ import java.lang.foreign.MemorySegment;
 /** The calls of one math library in a session. Session thread. */
 interface LibraryCalls {
     /** Serves a call. The first one opens the machine's library. */
-    void dispatch(Call call);
+    void dispatch(int opcode, Call call);
 
     /** As {@link io.hawser.cuda.CallContext#object}, for the call in service. */
     default MemorySegment object(Call call, String type, MemorySegment content) {

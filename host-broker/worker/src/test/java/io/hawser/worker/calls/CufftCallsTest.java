@@ -220,6 +220,24 @@ class CufftCallsTest {
     }
 
     @Test
+    void shouldAcceptTheEndOfPlanWhoseContextHasEnded() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long first = guest.context();
+            long other = guest.newId(HandleKind.CONTEXT);
+            assertEquals(0, guest.call(Guest.CONTEXT_CREATE, other, 0, 0).status());
+            guest.useContext(other);
+            long plan = plan(guest, cufftType.CUFFT_C2C, true);
+            guest.useContext(first);
+            assertEquals(0, guest.call(Guest.CONTEXT_DESTROY, other).status());
+            guest.send(CufftOpcodes.hwsFftDestroy, 0, plan);
+            assertEquals(0, guest.call(Guest.CTX_SYNCHRONIZE).status());
+            long data = guest.allocate(2L * REAL_BYTES);
+            assertEquals(CUFFT_INVALID_PLAN, new Execution(plan, data, data).call(guest));
+        }
+    }
+
+    @Test
     void shouldGiveTheLibraryNoImpossiblePlan() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             Guest guest = rig.guest();
