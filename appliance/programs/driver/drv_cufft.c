@@ -379,7 +379,7 @@ static void compare(const transform_t *t, memory_t *m, const char *what) {
             }
         }
     }
-    if (!(sqrt(difference / norm) < (t->is_double ? 1e-12 : 2e-6))) {
+    if (!(sqrt(difference / norm) < (t->is_double ? 1e-12 : 5e-6))) {
         check_fail("%s: %dD of %d %d %d, batch %d, type 0x%x, direction %d, maker %d%s%s, expected the sums, got an "
                    "error of %g",
                    what, t->rank, t->n[0], t->n[1], t->n[2], t->batch, typed(t), t->direction, t->maker,

@@ -14,13 +14,20 @@
 
 static _Atomic int gate;
 static int records, made, dropped, destroyed; /* counted */
+static int questions;                         /* for sizes: each has another answer */
 static int answer;                            /* to the next plan */
 static uint32_t last_opcode;
 static unsigned char last[256];
 static bool has_context = true;
+static int current = 7; /* context */
 _Thread_local uint64_t hws_math_stream;
 _Thread_local hws_tls_t hws_tls;
 hws_stream_watcher_t *_Atomic hws_stream_watcher;
+
+CUresult cuCtxGetCurrent(CUcontext *context) {
+    *context = (CUcontext) (uintptr_t) current;
+    return CUDA_SUCCESS;
+}
 
 bool hws_math_need_context(void) {
     return has_context;
@@ -101,7 +108,7 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     if (answer != 0) {
         return answer;
     }
-    uint64_t bytes = WORK_BYTES;
+    uint64_t bytes = opcode == HWS_OPCODE_hwsFftGetSize ? (uint64_t) (WORK_BYTES + ++questions) : WORK_BYTES;
     HWS_CHECK(reply_capacity >= sizeof bytes);
     memcpy(reply, &bytes, sizeof bytes);
     *reply_bytes_p = sizeof bytes;
@@ -245,8 +252,37 @@ static void should_pack_every_argument(void) {
     HWS_CHECK(cufftPlanMany(&plan, 0, shorts, NULL, 1, 0, NULL, 1, 0, CUFFT_C2C, 1) == CUFFT_INVALID_VALUE);
     HWS_CHECK(cufftPlanMany(&plan, 1, NULL, NULL, 1, 0, NULL, 1, 0, CUFFT_C2C, 1) == CUFFT_INVALID_VALUE);
     HWS_CHECK(records == before);
-    HWS_CHECK(cufftEstimate3d(2, 3, 4, CUFFT_R2C, &size) == CUFFT_SUCCESS && size == WORK_BYTES);
+    HWS_CHECK(cufftEstimate3d(2, 3, 4, CUFFT_R2C, &size) == CUFFT_SUCCESS);
     HWS_CHECK(last_opcode == HWS_OPCODE_hwsFftGetSize && last[sizeof(HwsFftPlan)] == 1);
+}
+
+/* Sizes of many contents, whose answers take the places of others: each must be that of its own question. */
+static void should_ask_for_the_size_of_equal_arguments_once(void) {
+    size_t first, second, size;
+    cufftHandle plan;
+    HWS_CHECK(cufftCreate(&plan) == CUFFT_SUCCESS);
+    HWS_CHECK(cufftEstimate1d(64, CUFFT_C2C, 2, &first) == CUFFT_SUCCESS);
+    int before = questions;
+    HWS_CHECK(cufftEstimate1d(64, CUFFT_C2C, 2, &size) == CUFFT_SUCCESS && size == first && questions == before);
+    HWS_CHECK(cufftGetSize1d(plan, 64, CUFFT_C2C, 2, &second) == CUFFT_SUCCESS && second != first);
+    HWS_CHECK(cufftGetSize1d(plan, 64, CUFFT_C2C, 3, &size) == CUFFT_SUCCESS && size != second && size != first);
+    HWS_CHECK(cufftEstimate1d(64, CUFFT_C2R, 2, &size) == CUFFT_SUCCESS && size != second && size != first);
+    current = 8;
+    HWS_CHECK(cufftEstimate1d(64, CUFFT_C2C, 2, &size) == CUFFT_SUCCESS && size != first); /* another GPU, perhaps */
+    current = 7;
+    size_t sizes[500];
+    for (int n = 0; n < 500; n++) {
+        HWS_CHECK(cufftGetSize1d(plan, n + 1, CUFFT_Z2Z, 1, &sizes[n]) == CUFFT_SUCCESS);
+        HWS_CHECK(n == 0 || sizes[n] > sizes[n - 1]);
+        HWS_CHECK(cufftGetSize1d(plan, n + 1, CUFFT_Z2Z, 1, &size) == CUFFT_SUCCESS && size == sizes[n]);
+    }
+    before = questions;
+    answer = CUFFT_INVALID_SIZE;
+    HWS_CHECK(cufftEstimate1d(-5, CUFFT_C2C, 1, &size) == CUFFT_INVALID_SIZE);
+    HWS_CHECK(cufftEstimate1d(-5, CUFFT_C2C, 1, &size) == CUFFT_INVALID_SIZE);
+    answer = 0;
+    HWS_CHECK(cufftEstimate1d(-5, CUFFT_C2C, 1, &size) == CUFFT_SUCCESS && questions == before + 1);
+    HWS_CHECK(cufftDestroy(plan) == CUFFT_SUCCESS);
 }
 
 static void should_keep_properties(void) {
@@ -269,6 +305,7 @@ int main(void) {
     should_send_the_state_with_an_execution();
     should_make_a_plan_once();
     should_pack_every_argument();
+    should_ask_for_the_size_of_equal_arguments_once();
     should_keep_properties();
     return 0;
 }
