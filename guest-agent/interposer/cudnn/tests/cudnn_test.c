@@ -1,0 +1,316 @@
+/*
+ * The guest's descriptors of cuDNN: objects by their contents, questions that are asked once, and the record of an
+ * execution. The session is replaced by functions that count requests and keep the last one.
+ */
+#include "hws_test.h"
+
+#include "hws_cudnn.h"
+#include "hws_cudnn_calls.h"
+#include "hws_cudnn_functions.h"
+#include "hws_cudnn_opcodes.h"
+
+#include <stdlib.h>
+
+#define HWS_CHECK_EQ(expected, got) HWS_CHECK((long long) (expected) == (long long) (got))
+#define CONTENTS 100000
+#define RECORD_BYTES 4096
+
+static _Atomic int gate;
+static int makes, asks, drops, executions, make_status;
+static unsigned char last[RECORD_BYTES];
+static uint32_t last_bytes;
+static hws_vary_t last_varies[64];
+static uint32_t last_vary_count;
+_Thread_local uint64_t hws_math_stream;
+_Thread_local hws_tls_t hws_tls;
+hws_stream_watcher_t *_Atomic hws_stream_watcher;
+static HwsDnnHandle handle_state = {.id = 77};
+
+CUresult cuInit(unsigned int flags) {
+    (void) flags;
+    return CUDA_SUCCESS;
+}
+
+bool hws_math_need_context(void) {
+    return true;
+}
+
+CUresult hws_math_may_issue(CUstream stream) {
+    return stream == NULL ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+static void *handle_data(hws_kind_t kind, uint64_t handle) {
+    return kind == HWS_KIND_CUDNN && handle == handle_state.id ? &handle_state : NULL;
+}
+
+static CUresult unsupported(const char *name) {
+    (void) name;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static const hws_service_t service = {.gate = &gate, .handle_data = handle_data, .unsupported = unsupported};
+
+const hws_service_t *hws_math_service(void) {
+    return &service;
+}
+
+void hws_handle_drop(hws_kind_t kind, uint64_t handle) {
+    (void) kind;
+    (void) handle;
+}
+
+int hws_channel_status(void) {
+    return -1;
+}
+
+int hws_channel_fail(int status, const char *format, ...) {
+    (void) format;
+    return status;
+}
+
+int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
+             uint64_t bulk_bytes) {
+    (void) flags;
+    (void) payload;
+    (void) payload_bytes;
+    (void) bulk;
+    (void) bulk_bytes;
+    drops += opcode == HWS_OPCODE_hwsDnnDrop;
+    return 0;
+}
+
+int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const hws_vary_t *ranges,
+              uint32_t count) {
+    (void) flags;
+    HWS_CHECK(opcode == HWS_OPCODE_hwsDnnExecute && payload_bytes <= sizeof last && count <= 64);
+    memcpy(last, payload, payload_bytes);
+    memcpy(last_varies, ranges, count * sizeof *ranges);
+    last_bytes = payload_bytes;
+    last_vary_count = count;
+    executions++;
+    return 0;
+}
+
+int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
+             uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
+    (void) flags;
+    (void) payload_bytes;
+    (void) bulk;
+    (void) bulk_bytes;
+    *reply_bytes_p = 0;
+    if (opcode == HWS_OPCODE_hwsDnnMake) {
+        makes++;
+        return make_status;
+    }
+    HWS_CHECK(opcode == HWS_OPCODE_hwsDnnAsk);
+    asks++;
+    int32_t type;
+    uint32_t requested;
+    memcpy(&type, (const char *) payload + 12, sizeof type);
+    memcpy(&requested, (const char *) payload + 16, sizeof requested);
+    uint32_t bytes = type == CUDNN_TYPE_BACKEND_DESCRIPTOR ? 0 : requested * hws_dnn_type_bytes(type);
+    int64_t count = type == CUDNN_TYPE_BACKEND_DESCRIPTOR ? 2 : 1;
+    HWS_CHECK(reply_capacity >= 16 + hws_padded(bytes));
+    memset(reply, 0, 16 + hws_padded(bytes));
+    memcpy(reply, &count, sizeof count);
+    memcpy((char *) reply + 8, &bytes, sizeof bytes);
+    memset((char *) reply + 16, asks, bytes);
+    *reply_bytes_p = 16 + (uint32_t) hws_padded(bytes);
+    return 0;
+}
+
+static cudnnBackendDescriptor_t create(cudnnBackendDescriptorType_t kind) {
+    cudnnBackendDescriptor_t made = NULL;
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS, cudnnBackendCreateDescriptor(kind, &made));
+    return made;
+}
+
+static cudnnStatus_t set(cudnnBackendDescriptor_t descriptor, int name, int type, int64_t count, const void *values) {
+    return cudnnBackendSetAttribute(descriptor, (cudnnBackendAttributeName_t) name, (cudnnBackendAttributeType_t) type,
+                                    count, values);
+}
+
+static cudnnBackendDescriptor_t tensor(int64_t uid, int64_t size, bool by_value) {
+    cudnnBackendDescriptor_t made = create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    int type = CUDNN_DATA_FLOAT;
+    HWS_CHECK_EQ(0, set(made, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type));
+    HWS_CHECK_EQ(0, set(made, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 1, &size));
+    HWS_CHECK_EQ(0, set(made, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid));
+    HWS_CHECK_EQ(0, set(made, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value));
+    HWS_CHECK_EQ(0, cudnnBackendFinalize(made));
+    return made;
+}
+
+static void should_make_one_object_for_equal_contents(void) {
+    int before = makes;
+    cudnnBackendDescriptor_t first = tensor(1, 10, false), same = tensor(1, 10, false);
+    HWS_CHECK_EQ(before + 1, makes);
+    cudnnBackendDescriptor_t others[] = {tensor(2, 10, false), tensor(1, 11, false), tensor(1, 10, true)};
+    HWS_CHECK_EQ(before + 4, makes);
+    cudnnBackendDestroyDescriptor(first);
+    cudnnBackendDestroyDescriptor(same);
+    cudnnBackendDestroyDescriptor(tensor(1, 10, false)); /* remembered without a user */
+    HWS_CHECK_EQ(before + 4, makes);
+    for (int i = 0; i < 3; i++) {
+        cudnnBackendDestroyDescriptor(others[i]);
+    }
+}
+
+/* Random contents: the same object exactly when the bytes are the same. */
+static void should_compare_whole_contents(void) {
+    uint64_t state = 7;
+    for (int i = 0; i < CONTENTS; i++) {
+        int64_t numbers[2][3];
+        bool equal = true;
+        for (int j = 0; j < 3; j++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            numbers[0][j] = (int64_t) (state >> 61);
+            numbers[1][j] = (state >> 33 & 7) == 0 ? (int64_t) (state >> 40 & 7) : numbers[0][j];
+            equal = equal && numbers[0][j] == numbers[1][j];
+        }
+        hws_dnn_node_t *nodes[2] = {NULL, NULL};
+        for (int j = 0; j < 2; j++) {
+            hws_dnn_content_t content = {0};
+            HWS_CHECK(hws_dnn_add(&content, 902, CUDNN_TYPE_INT64, 3, numbers[j], NULL));
+            HWS_CHECK_EQ(0, hws_dnn_make(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &content, true, &nodes[j]));
+            hws_dnn_clear(&content);
+        }
+        HWS_CHECK_EQ(equal, nodes[0] == nodes[1]);
+        hws_dnn_release(nodes[0]);
+        hws_dnn_release(nodes[1]);
+    }
+}
+
+static void should_bound_objects_without_users(void) {
+    int before = drops;
+    for (int64_t i = 0; i < 10000; i++) {
+        cudnnBackendDestroyDescriptor(tensor(1000 + i, 5, false));
+    }
+    HWS_CHECK(drops - before >= 10000 - 4096);
+}
+
+static void should_not_remember_failures(void) {
+    int before = makes;
+    make_status = CUDNN_STATUS_NOT_SUPPORTED;
+    for (int i = 0; i < 2; i++) {
+        cudnnBackendDescriptor_t made = create(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+        HWS_CHECK_EQ(CUDNN_STATUS_NOT_SUPPORTED, cudnnBackendFinalize(made));
+        cudnnBackendDestroyDescriptor(made);
+    }
+    make_status = 0;
+    HWS_CHECK_EQ(before + 2, makes);
+}
+
+static cudnnBackendDescriptor_t with_part(cudnnBackendDescriptorType_t kind, int name, cudnnBackendDescriptor_t *parts,
+                                          int64_t count) {
+    cudnnBackendDescriptor_t made = create(kind);
+    HWS_CHECK_EQ(0, set(made, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, parts));
+    HWS_CHECK_EQ(0, cudnnBackendFinalize(made));
+    return made;
+}
+
+static void should_execute_with_numbers_by_value(void) {
+    cudnnBackendDescriptor_t tensors[2] = {tensor(5, 16, false), tensor(6, 1, true)};
+    cudnnBackendDescriptor_t graph =
+        with_part(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS, tensors, 2);
+    cudnnBackendDescriptor_t heuristics =
+        with_part(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &graph, 1);
+    int64_t count = 0;
+    int before = asks;
+    cudnnBackendDescriptor_t configs[2], again[2];
+    for (int i = 0; i < 2; i++) {
+        configs[i] = create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+        again[i] = create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    }
+    for (int turn = 0; turn < 2; turn++) {
+        HWS_CHECK_EQ(0,
+                     cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                              2, &count, turn ? again : configs));
+        HWS_CHECK_EQ(2, count);
+    }
+    HWS_CHECK_EQ(before + 1, asks);
+    int made = makes;
+    cudnnBackendDescriptor_t plan =
+        with_part(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configs, 1);
+    cudnnBackendDescriptor_t same =
+        with_part(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, again, 1);
+    HWS_CHECK_EQ(made + 1, makes);
+    float number = 2.5f;
+    int64_t uids[2] = {5, 6};
+    void *pointers[2] = {(void *) (uintptr_t) 0x7000, &number}, *workspace = (void *) (uintptr_t) 0x9000;
+    cudnnBackendDescriptor_t pack = create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    HWS_CHECK_EQ(0, set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 2, uids));
+    HWS_CHECK_EQ(0, set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 2, pointers));
+    HWS_CHECK_EQ(0, set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace));
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM, cudnnBackendExecute((cudnnHandle_t) (uintptr_t) 77, plan, pack));
+    HWS_CHECK_EQ(0, cudnnBackendFinalize(pack));
+    made = makes;
+    HWS_CHECK_EQ(0, cudnnBackendExecute((cudnnHandle_t) (uintptr_t) 77, plan, pack));
+    HWS_CHECK_EQ(made, makes);
+    HwsDnnBinding bindings[2];
+    HWS_CHECK_EQ(40 + sizeof bindings, last_bytes);
+    memcpy(bindings, last + 40, sizeof bindings);
+    HWS_CHECK(bindings[0].uid == 5 && bindings[0].valueBytes == 0 && bindings[0].data[0] == 0x7000);
+    HWS_CHECK(bindings[1].uid == 6 && bindings[1].valueBytes == sizeof number
+              && memcmp(bindings[1].data, &number, sizeof number) == 0);
+    HWS_CHECK(last_vary_count == 5 && last_varies[3].address && !last_varies[4].address);
+    /* The generated call has the same bytes. */
+    unsigned char ours[RECORD_BYTES];
+    memcpy(ours, last, last_bytes);
+    uint64_t id;
+    memcpy(&id, ours + 16, sizeof id);
+    HWS_CHECK_EQ(0, hws_call_hwsDnnExecute(&handle_state, id, workspace, sizeof bindings, bindings));
+    HWS_CHECK(memcmp(ours, last, last_bytes) == 0);
+    cudnnBackendDescriptor_t all[] = {tensors[0], tensors[1], graph, heuristics, configs[0], configs[1],
+                                      again[0],   again[1],   plan,  same,       pack};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        cudnnBackendDestroyDescriptor(all[i]);
+    }
+}
+
+static void should_refuse_attributes_that_cannot_travel(void) {
+    cudnnBackendDescriptor_t descriptor = create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    cudnnBackendDescriptor_t open = create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    void *pointer = descriptor;
+    HWS_CHECK_EQ(CUDNN_STATUS_NOT_SUPPORTED, set(descriptor, 902, CUDNN_TYPE_VOID_PTR, 1, &pointer));
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM, set(descriptor, 902, 99, 1, &pointer));
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM, set(descriptor, 902, CUDNN_TYPE_INT64, -1, &pointer));
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, set(descriptor, 913, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &open));
+    HWS_CHECK_EQ(CUDNN_STATUS_NOT_SUPPORTED, set(descriptor, 902, CUDNN_TYPE_INT64, 1 << 20, &pointer));
+    cudnnBackendDestroyDescriptor(descriptor);
+    cudnnBackendDestroyDescriptor(open);
+}
+
+static void should_make_older_descriptors_when_a_call_needs_them(void) {
+    int before = makes, sizes[8], strides[8], dims = 0;
+    cudnnTensorDescriptor_t first = NULL, second = NULL;
+    cudnnDataType_t type;
+    HWS_CHECK_EQ(0, cudnnCreateTensorDescriptor(&first));
+    HWS_CHECK_EQ(0, cudnnCreateTensorDescriptor(&second));
+    HWS_CHECK_EQ(0, cudnnSetTensor4dDescriptor(first, CUDNN_TENSOR_NHWC, CUDNN_DATA_HALF, 2, 3, 4, 5));
+    HWS_CHECK_EQ(0, cudnnGetTensorNdDescriptor(first, 8, &type, &dims, sizes, strides));
+    HWS_CHECK(type == CUDNN_DATA_HALF && dims == 4 && sizes[1] == 3);
+    HWS_CHECK(strides[0] == 60 && strides[1] == 1 && strides[2] == 15 && strides[3] == 3);
+    HWS_CHECK_EQ(0, cudnnSetTensorNdDescriptor(second, CUDNN_DATA_HALF, 4, sizes, strides));
+    HWS_CHECK_EQ(before, makes);
+    HWS_CHECK_EQ(0, hws_dnn_resolve(hws_dnn_legacy(first, HWS_DNN_TENSOR)));
+    HWS_CHECK_EQ(0, hws_dnn_resolve(hws_dnn_legacy(second, HWS_DNN_TENSOR)));
+    HWS_CHECK_EQ(before + 1, makes);
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM, cudnnDestroyFilterDescriptor((cudnnFilterDescriptor_t) (void *) first));
+    HWS_CHECK_EQ(0, cudnnSetTensor4dDescriptor(first, CUDNN_TENSOR_NCHW, CUDNN_DATA_DOUBLE, 2, 3, 4, 5));
+    HWS_CHECK(hws_dnn_legacy(first, HWS_DNN_TENSOR)->node == NULL);
+    HWS_CHECK_EQ(sizeof(double), hws_dnn_legacy(first, HWS_DNN_TENSOR)->reference.scaleBytes);
+    cudnnDestroyTensorDescriptor(first);
+    cudnnDestroyTensorDescriptor(second);
+}
+
+int main(void) {
+    should_make_one_object_for_equal_contents();
+    should_compare_whole_contents();
+    should_bound_objects_without_users();
+    should_not_remember_failures();
+    should_execute_with_numbers_by_value();
+    should_refuse_attributes_that_cannot_travel();
+    should_make_older_descriptors_when_a_call_needs_them();
+    return 0;
+}
