@@ -1,26 +1,16 @@
 package io.hawser.cuda.conformance;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generator.model.ApiFunction;
-import io.hawser.cuda.generator.model.CType;
 import io.hawser.cuda.generator.model.CType.Enumeration;
 import io.hawser.cuda.generator.model.Description;
 import io.hawser.cuda.generator.model.DescriptionReader;
 import io.hawser.cuda.generator.model.Library;
-import io.hawser.cuda.generator.model.Param;
 import io.hawser.cuda.generator.model.Source;
 import java.io.IOException;
-import java.io.InputStream;
-import java.lang.classfile.Attributes;
-import java.lang.classfile.ClassFile;
-import java.lang.classfile.ClassModel;
 import java.lang.constant.ClassDesc;
-import java.lang.reflect.AccessFlag;
-import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -31,11 +21,9 @@ import org.junit.jupiter.api.Test;
 
 /**
  * Compares the descriptions of cuBLAS and cublasLt with JavaCPP's preset, which was made from NVIDIA's headers: names,
- * numbers of parameters, their widths, and constants. The preset's class is read as a file, because loading it loads
- * NVIDIA's libraries.
+ * numbers of parameters, their widths, and constants.
  */
 class CublasPresetTest {
-    private static final String PRESET = "/org/bytedeco/cuda/global/cublas.class";
     /** Inline functions of the headers, which the libraries do not export. */
     private static final Set<String> INLINE = Set.of("cublasMigrateComputeType", "cublasLtEmulationDescInit",
         "cublasLtGroupedMatrixLayoutInit", "cublasLtMatmulDescInit", "cublasLtMatmulPreferenceInit",
@@ -48,28 +36,17 @@ class CublasPresetTest {
         "CUBLASLT_MATMUL_DESC_ATOMIC_SYNC_NUM_CHUNKS_D_COLS", "CUBLASLT_MATMUL_DESC_ATOMIC_SYNC_IN_COUNTERS_POINTER",
         "CUBLASLT_MATMUL_DESC_ATOMIC_SYNC_OUT_COUNTERS_POINTER", "CUBLASLT_ALGO_CAP_ATOMIC_SYNC");
 
-    private final Map<String, List<List<ClassDesc>>> functions = new HashMap<>();
-    private final Map<String, Integer> constants = new HashMap<>();
+    private Map<String, List<List<ClassDesc>>> functions;
+    private Map<String, Integer> constants;
+    private Preset preset;
     private Description description;
 
     @BeforeEach
     void readPreset() throws IOException {
         description = new DescriptionReader(Source.classPath()).read();
-        ClassModel preset;
-        try (InputStream in = CublasPresetTest.class.getResourceAsStream(PRESET)) {
-            preset = ClassFile.of().parse(in.readAllBytes());
-        }
-        preset.methods().stream().filter(m -> m.flags().has(AccessFlag.NATIVE)
-            && m.flags().has(AccessFlag.PUBLIC)).forEach(m -> functions
-                .computeIfAbsent(m.methodName().stringValue(),
-                    key -> new ArrayList<>())
-                .add(m.methodTypeSymbol().parameterList()));
-        preset.fields().forEach(field -> field.findAttribute(Attributes.constantValue()).ifPresent(value -> {
-            if (value.constant().constantValue() instanceof Integer number) {
-                constants.put(field.fieldName().stringValue(), number);
-            }
-        }));
-        assertFalse(functions.isEmpty() || constants.isEmpty(), "the preset must have functions and constants");
+        preset = Preset.read("cublas");
+        functions = preset.functions();
+        constants = preset.constants();
     }
 
     @Test
@@ -97,9 +74,8 @@ class CublasPresetTest {
     void shouldAgreeInTheWidthOfEveryParameter() {
         for (Library library : libraries()) {
             for (ApiFunction function : exported(library).toList()) {
-                List<Integer> widths = function.params().stream().map(p -> width(library, p)).toList();
-                assertTrue(functions.get(function.symbol()).stream().anyMatch(f -> widths.equals(f.stream()
-                    .map(CublasPresetTest::width).toList())), () -> function.symbol() + " " + widths + " "
+                List<Integer> widths = function.params().stream().map(p -> Preset.width(library, p)).toList();
+                assertTrue(preset.hasForm(function.symbol(), widths), () -> function.symbol() + " " + widths + " "
                         + functions.get(function.symbol()));
             }
         }
@@ -144,23 +120,5 @@ class CublasPresetTest {
 
     private List<Library> libraries() {
         return List.of(description.library("cublas"), description.library("cublaslt"));
-    }
-
-    private static int width(Library library, Param param) {
-        if (param.type().endsWith("*")) {
-            return 8;
-        }
-        CType type = library.types().find(param.type());
-        return type.size();
-    }
-
-    private static int width(ClassDesc type) {
-        return switch (type.descriptorString()) {
-            case "I", "F" -> 4;
-            case "J", "D" -> 8;
-            case "S" -> 2;
-            case "B" -> 1;
-            default -> 8; // a pointer
-        };
     }
 }
