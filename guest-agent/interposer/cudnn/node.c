@@ -11,7 +11,7 @@
 
 #define BUCKETS 8192u     /* a power of two */
 #define MOST_UNUSED 4096u /* objects that no descriptor uses; MAX_OBJECTS of the worker is larger */
-#define MAX_VALUES 64     /* tensors by value of a graph */
+#define MAX_VALUES 256    /* tensors by value of a graph */
 #define MAX_ANSWER 65536u /* of hwsDnnAsk */
 
 typedef struct answer {
@@ -274,12 +274,22 @@ static int64_t number(const hws_dnn_node_t *node, int name, int64_t otherwise) {
     return otherwise;
 }
 
-/* Collects the tensors by value below a node. */
+static uint32_t bytes_of(const hws_dnn_node_t *graph, int64_t uid) {
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        if (graph->values[i].uid == uid) {
+            return graph->values[i].bytes;
+        }
+    }
+    return 0;
+}
+
+/* Collects the tensors by value below a node, each once: many operations may have the same one. */
 static void collect(hws_dnn_node_t *graph, const hws_dnn_node_t *node) {
+    int64_t uid = number(node, CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
     if (node->kind == CUDNN_BACKEND_TENSOR_DESCRIPTOR && number(node, CUDNN_ATTR_TENSOR_IS_BY_VALUE, 0) != 0
-        && graph->value_count < MAX_VALUES) {
+        && bytes_of(graph, uid) == 0 && graph->value_count < MAX_VALUES) {
         uint32_t bytes = hws_dnn_element_bytes((int) number(node, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT));
-        graph->values[graph->value_count].uid = number(node, CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
+        graph->values[graph->value_count].uid = uid;
         graph->values[graph->value_count++].bytes = bytes == 0 || bytes > 16 ? 4 : bytes; /* one number */
     }
     for (uint32_t i = 0; i < node->part_count; i++) {
@@ -461,11 +471,5 @@ cudnnStatus_t hws_dnn_ask(hws_dnn_node_t *node, int name, int type, uint32_t req
 }
 
 uint32_t hws_dnn_value_bytes(const hws_dnn_node_t *plan, int64_t uid) {
-    const hws_dnn_node_t *graph = plan->graph;
-    for (uint32_t i = 0; graph != NULL && i < graph->value_count; i++) {
-        if (graph->values[i].uid == uid) {
-            return graph->values[i].bytes;
-        }
-    }
-    return 0;
+    return plan->graph == NULL ? 0 : bytes_of(plan->graph, uid);
 }

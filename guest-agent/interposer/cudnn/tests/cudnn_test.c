@@ -268,6 +268,48 @@ static void should_execute_with_numbers_by_value(void) {
     }
 }
 
+static void should_count_each_number_by_value_once(void) {
+    enum { OPERATIONS = 1000 };
+    cudnnBackendDescriptor_t tensors[2] = {tensor(21, 1, true), tensor(22, 1, true)};
+    static cudnnBackendDescriptor_t operations[OPERATIONS + 1];
+    for (int i = 0; i <= OPERATIONS; i++) {
+        operations[i] = with_part(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+                                  &tensors[i == OPERATIONS], 1);
+    }
+    cudnnBackendDescriptor_t graph =
+        with_part(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS, operations, OPERATIONS + 1);
+    cudnnBackendDescriptor_t engine =
+        with_part(CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, &graph, 1);
+    hws_dnn_content_t content = {0};
+    hws_dnn_node_t *node = NULL;
+    int64_t one = 1;
+    HWS_CHECK(hws_dnn_add(&content, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &one, NULL));
+    HWS_CHECK_EQ(0, hws_dnn_make(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &content, true, &node));
+    HWS_CHECK_EQ(0, hws_dnn_value_bytes(node, 21)); /* of no graph */
+    hws_dnn_clear(&content);
+    hws_dnn_release(node);
+    cudnnBackendDescriptor_t plan =
+        with_part(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, &engine, 1);
+    int64_t uids[2] = {21, 22};
+    float numbers[2] = {1, 2};
+    void *pointers[2] = {&numbers[0], &numbers[1]};
+    cudnnBackendDescriptor_t pack = create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    HWS_CHECK_EQ(0, set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 2, uids));
+    HWS_CHECK_EQ(0, set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 2, pointers));
+    HWS_CHECK_EQ(0, cudnnBackendFinalize(pack));
+    HWS_CHECK_EQ(0, cudnnBackendExecute((cudnnHandle_t) (uintptr_t) 77, plan, pack));
+    HwsDnnBinding bindings[2];
+    memcpy(bindings, last + 40, sizeof bindings);
+    HWS_CHECK(bindings[0].valueBytes == sizeof(float) && bindings[1].valueBytes == sizeof(float));
+    for (int i = 0; i <= OPERATIONS; i++) {
+        cudnnBackendDestroyDescriptor(operations[i]);
+    }
+    cudnnBackendDescriptor_t all[] = {tensors[0], tensors[1], graph, engine, plan, pack};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        cudnnBackendDestroyDescriptor(all[i]);
+    }
+}
+
 static void should_refuse_attributes_that_cannot_travel(void) {
     cudnnBackendDescriptor_t descriptor = create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     cudnnBackendDescriptor_t open = create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -310,6 +352,7 @@ int main(void) {
     should_bound_objects_without_users();
     should_not_remember_failures();
     should_execute_with_numbers_by_value();
+    should_count_each_number_by_value_once();
     should_refuse_attributes_that_cannot_travel();
     should_make_older_descriptors_when_a_call_needs_them();
     return 0;
