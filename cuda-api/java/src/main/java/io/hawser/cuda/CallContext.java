@@ -63,7 +63,8 @@ public interface CallContext {
      *
      * @param type the structure of the content.
      * @param content the structure, in the request.
-     * @return the argument of the backend; undefined when rejected.
+     * @return the argument of the backend; undefined when rejected. If the object describes device memory, its length
+     *     is that memory's size.
      */
     MemorySegment object(String type, MemorySegment content);
 

@@ -76,7 +76,7 @@ class CublasPresetTest {
             for (ApiFunction function : exported(library).toList()) {
                 List<Integer> widths = function.params().stream().map(p -> Preset.width(library, p)).toList();
                 assertTrue(preset.hasForm(function.symbol(), widths), () -> function.symbol() + " " + widths + " "
-                        + functions.get(function.symbol()));
+                    + functions.get(function.symbol()));
             }
         }
     }

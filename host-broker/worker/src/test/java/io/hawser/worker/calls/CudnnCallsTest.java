@@ -209,6 +209,59 @@ class CudnnCallsTest {
         }
     }
 
+    /** A pooling of a tensor into itself. */
+    private static long pool(Guest guest, long handle, long pooling, long tensor, long x) throws IOException {
+        return guest.send(CudnnOpcodes.cudnnPoolingForward, Guest.REPLY | Guest.CREDITED, out -> {
+            out.fixed(144);
+            out.i64(0, handle);
+            out.i64(16, pooling);
+            out.i32(36, Float.BYTES);
+            out.i64(64, tensor);
+            out.i64(80, x);
+            out.i32(92, Float.BYTES);
+            out.i64(120, tensor);
+            out.i64(136, x);
+        });
+    }
+
+    private static long older(Guest guest) throws IOException {
+        long handle = guest.newId(HandleKind.CUDNN);
+        int doubles = cudnnBackendAttributeType_t.CUDNN_TYPE_DOUBLE;
+        assertEquals(0, guest.call(CudnnOpcodes.cudnnCreate, handle).status());
+        assertEquals(0, make(guest, 1, Kind.FIRST, new Writer()
+            .add(1, INT64, 8, 0, 3, 1, SIDE, SIDE, SIDE * SIDE, SIDE, 1).add(2, doubles, 0).content()));
+        assertEquals(0, make(guest, 2, Kind.FIRST + Kind.POOLING.ordinal(), new Writer()
+            .add(1, INT64, 9, 0, 0, 2, 1, 1, 0, 0, 1, 1).add(2, doubles, 0).content()));
+        return handle;
+    }
+
+    @Test
+    void shouldCheckMemoryByOlderDescriptors() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long memory = guest.allocate(BYTES);
+            long handle = older(guest);
+            assertEquals(0, guest.replyTo(pool(guest, handle, 2, 1, memory)).status());
+            for (long address : new long[] {memory + Float.BYTES, memory - Float.BYTES, -1, Long.MIN_VALUE}) {
+                assertEquals(CUDNN_STATUS_BAD_PARAM, guest.replyTo(pool(guest, handle, 2, 1, address)).status());
+            }
+            assertEquals(1, HeapMath.dnnOf(rig.gpu()).poolings());
+        }
+    }
+
+    @Test
+    void shouldEndSessionForOlderDescriptorsOfAnotherKind() throws IOException {
+        long[][] wrong = {{1, 1}, {2, 2}, {99, 1}, {2, 99}, {2, -1}};
+        for (long[] ids : wrong) {
+            try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+                long memory = rig.guest().allocate(BYTES);
+                pool(rig.guest(), older(rig.guest()), ids[0], ids[1], memory);
+                assertTrue(rig.guest().reasonOfLoss().contains("descriptor must have been made"));
+                assertEquals(0, HeapMath.dnnOf(rig.gpu()).poolings());
+            }
+        }
+    }
+
     private static long memory(Kind kind, long... numbers) {
         return CudnnObject.memory(new Content(kind, numbers, new double[0], 0, 0, 0));
     }
