@@ -35,8 +35,8 @@ bool hws_math_need_context(void) {
     return true;
 }
 
-CUresult hws_math_may_issue(CUstream stream) {
-    return stream == NULL ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+static CUresult may_issue(CUstream stream) {
+    return stream == NULL ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
 static void *handle_data(hws_kind_t kind, uint64_t handle) {
@@ -48,7 +48,8 @@ static CUresult unsupported(const char *name) {
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static const hws_service_t service = {.gate = &gate, .handle_data = handle_data, .unsupported = unsupported};
+static const hws_service_t service = {
+    .gate = &gate, .handle_data = handle_data, .may_issue = may_issue, .unsupported = unsupported};
 
 const hws_service_t *hws_math_service(void) {
     return &service;

@@ -39,7 +39,7 @@ static uint64_t handle_new(hws_kind_t kind) {
 }
 
 static CUresult may_issue(CUstream stream) {
-    return stream == (CUstream) (uintptr_t) 13 ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    return stream == (CUstream) (uintptr_t) 13 ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
 
 static CUresult unsupported(const char *name) {
@@ -188,7 +188,7 @@ static void should_send_the_state_with_an_execution(void) {
     HWS_CHECK(cufftXtExec(plan, NULL, in, CUFFT_FORWARD) == CUFFT_INVALID_VALUE);
     HWS_CHECK(cufftXtExec(plan, in, NULL, CUFFT_FORWARD) == CUFFT_INVALID_VALUE);
     HWS_CHECK(cufftSetStream(plan, (CUstream) (uintptr_t) 13) == CUFFT_SUCCESS);
-    HWS_CHECK(cufftXtExec(plan, in, in, CUFFT_FORWARD) == CUFFT_NOT_SUPPORTED); /* it captures */
+    HWS_CHECK(cufftXtExec(plan, in, in, CUFFT_FORWARD) == CUFFT_EXEC_FAILED); /* its capture has become invalid */
     HWS_CHECK(records == before);
     int ended = destroyed;
     HWS_CHECK(cufftDestroy(plan) == CUFFT_SUCCESS && destroyed == ended + 1);
