@@ -84,7 +84,11 @@ public interface GpuBackend extends AutoCloseable {
     default void seal() {
     }
 
-    /** Runs a function in stream order. The function may block; the stream continues when it returns. */
+    /**
+     * Runs a function in stream order. The function may block; the stream continues when it returns. In a stream of the
+     * software GPU that captures ({@link GraphBackend#beginCapture}), the function becomes a node, and runs at each
+     * execution of the graph. Libraries of the software GPU issue all their work by it.
+     */
     int hostFunction(long stream, Runnable function);
 
     /**
