@@ -10,6 +10,7 @@ import io.hawser.cuda.generated.cublas.HandleManualCalls;
 import io.hawser.cuda.generated.cublas.HwsCublasHandle;
 import io.hawser.cuda.generated.cublas.HwsScalar;
 import io.hawser.cuda.generated.cublas.cublasPointerMode_t;
+import io.hawser.cuda.generated.cublas.cublasStatus_t;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.Session;
