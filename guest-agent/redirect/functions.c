@@ -125,11 +125,12 @@ static int find_symbols(elf_t *elf) {
 
 /*
  * Whether a symbol may be a runtime's own function. NVIDIA's archive hides its functions, so in a library they are not
- * exported. A library that exports them is a shared runtime, or a tool that stands in front of one.
+ * exported. A library that exports them is a shared runtime, or a tool that stands in front of one. Symbols without a
+ * size are jumps in assembly to a shared runtime that the library loads by itself, as those of JAX do.
  */
 static bool is_candidate(const elf_t *elf, const Elf64_Sym *symbol) {
     bool exported = ELF64_ST_BIND(symbol->st_info) != STB_LOCAL && ELF64_ST_VISIBILITY(symbol->st_other) == STV_DEFAULT;
-    return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF
+    return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF && symbol->st_size != 0
         && (elf->is_program || !exported);
 }
 
@@ -195,8 +196,7 @@ static int place(elf_t *elf, hws_functions_t *functions) {
     for (size_t i = 0; i < functions->count; i++) {
         hws_function_t *at = &functions->at[i], *before = kept > 0 ? &functions->at[kept - 1] : NULL;
         const Elf64_Phdr *segment = segment_of(elf, at->address);
-        if (segment == NULL || segment != first || at->size == 0
-            || at->size > segment->p_filesz - (at->address - segment->p_vaddr)) {
+        if (segment == NULL || segment != first || at->size > segment->p_filesz - (at->address - segment->p_vaddr)) {
             return DAMAGED(elf, "the functions of a runtime lie in one segment with code: %s, address=0x%llx size=%llu",
                            names[at->name].text, (unsigned long long) at->address, (unsigned long long) at->size);
         }
