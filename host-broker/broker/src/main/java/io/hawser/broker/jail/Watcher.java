@@ -4,9 +4,13 @@ import io.hawser.broker.model.Printable;
 import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.PosixException;
 import io.hawser.broker.posix.SystemCalls;
+import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.Set;
@@ -17,9 +21,10 @@ import org.jboss.logging.Logger;
 /**
  * Answers the system calls that one worker's filter does not allow (seccomp's user notification). It opens the GPU's
  * device files for the worker, since NVIDIA's driver needs one descriptor for each mapping, and the machine's math
- * libraries, which a worker loads at a session's first call. It rejects all other calls
- * and logs them. The worker's path is only compared with the broker's own list, and the broker opens the path of that
- * list. One thread for each worker, which sleeps between calls.
+ * libraries, which a worker loads at a session's first call. It shows the folders of these libraries: the dynamic
+ * linker never searches a folder again that it has not found. It rejects all other calls and logs them. The worker's
+ * path is only compared with the broker's own list, and the broker opens the path of that list. One thread for each
+ * worker, which sleeps between calls.
  */
 public final class Watcher {
     private static final Logger LOG = Logger.getLogger(Watcher.class);
@@ -46,6 +51,11 @@ public final class Watcher {
     private static final int OPENAT = 257; // Linux asm/unistd_64.h
     private static final int OPEN = 2;
     private static final int NEWFSTATAT = 262;
+    // struct stat: Linux asm/stat.h
+    private static final int STAT_BYTES = 144;
+    private static final int STAT_LINKS_OFFSET = 16;
+    private static final int STAT_MODE_OFFSET = 24;
+    private static final int FOLDER_MODE = 0040555; // S_IFDIR, readable
     // Linux fcntl.h
     private static final int O_ACCMODE = 3;
     private static final int O_NOFOLLOW = 0400000;
@@ -69,7 +79,7 @@ public final class Watcher {
     private final Map<String, String> libraries;
     private final Consumer<String> abuse;
     private final Set<String> folders; // of the libraries, each with a slash
-    private final Set<String> names; // of their files
+    private final Set<String> stems; // of their files: names without a version
     private int refusals;
     private int lines;
 
@@ -81,8 +91,7 @@ public final class Watcher {
         this.libraries = libraries;
         folders = libraries.keySet().stream().filter(file -> file.contains("/lib"))
             .map(file -> file.substring(0, file.lastIndexOf('/') + 1)).collect(Collectors.toUnmodifiableSet());
-        names = libraries.keySet().stream().map(file -> file.substring(file.lastIndexOf('/') + 1))
-            .collect(Collectors.toUnmodifiableSet());
+        stems = libraries.keySet().stream().map(Watcher::stem).collect(Collectors.toUnmodifiableSet());
         this.abuse = abuse;
     }
 
@@ -137,6 +146,10 @@ public final class Watcher {
         }
         answer.fill((byte) 0);
         answer.set(ValueLayout.JAVA_LONG, ID_OFFSET, request.get(ValueLayout.JAVA_LONG, ID_OFFSET));
+        if (number == NEWFSTATAT && folders.contains(path.endsWith("/") ? path : path + '/') && isFolder(request)) {
+            SystemCalls.ioctl(listener, NOTIF_SEND, answer);
+            return;
+        }
         answer.set(ValueLayout.JAVA_INT, RESPONSE_ERROR_OFFSET, path.isEmpty() ? -SystemCalls.EPERM
             : -SystemCalls.EACCES);
         SystemCalls.ioctl(listener, NOTIF_SEND, answer); // a failure means that the thread has ended: ignored
@@ -167,10 +180,36 @@ public final class Watcher {
         }
     }
 
-    /** Whether the dynamic linker searches a library, or a folder with variants of libraries. */
+    /** Tells the worker that a path is a folder; returns false when the call still needs an answer. */
+    private boolean isFolder(MemorySegment request) {
+        ByteBuffer stat = ByteBuffer.allocate(STAT_BYTES).order(ByteOrder.nativeOrder());
+        stat.putLong(STAT_LINKS_OFFSET, 1).putInt(STAT_MODE_OFFSET, FOLDER_MODE);
+        String file = "/proc/" + request.get(ValueLayout.JAVA_INT, THREAD_OFFSET) + "/mem";
+        try (Arena arena = Arena.ofConfined(); RandomAccessFile memory = new RandomAccessFile(file, "rw")) {
+            long address = argument(request, 2);
+            if (address <= 0 || !isCurrent(request, arena)) { // the open file keeps to the process that is checked here
+                return false;
+            }
+            memory.seek(address);
+            memory.write(stat.array());
+            return true;
+        } catch (IOException e) {
+            LOG.debugf("worker %d: a folder cannot be described: %s", worker, e.getMessage());
+            return false; // the worker has ended, or gave a wrong address
+        }
+    }
+
+    /** Whether the dynamic linker searches a library, or a folder with libraries or variants of them. */
     private boolean isSearch(int number, String path) {
-        return number == NEWFSTATAT ? folders.stream().anyMatch(path::startsWith)
-            : names.contains(path.substring(path.lastIndexOf('/') + 1));
+        return number == NEWFSTATAT ? path.startsWith("/lib") || path.startsWith("/usr/lib")
+            || folders.stream().anyMatch(path::startsWith) : stems.contains(stem(path));
+    }
+
+    /** A library's name without folder and version: libcudnn_ops.so of /usr/lib/libcudnn_ops.so.9. */
+    private static String stem(String path) {
+        String name = path.substring(path.lastIndexOf('/') + 1);
+        int end = name.indexOf(".so");
+        return end < 0 ? name : name.substring(0, end + ".so".length());
     }
 
     private void refused(MemorySegment request, int number, String path, boolean isLogged) {

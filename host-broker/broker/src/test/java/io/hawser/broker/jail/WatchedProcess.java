@@ -11,9 +11,9 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
 /**
- * A process whose calls of openat and socket a watcher answers. The process prints the listener's number and waits for
- * a line. Each argument is {@code FLAGS:PATH} or {@code socket}. For each, the process makes the call and prints a line
- * with the descriptor or the negated errno.
+ * A process whose calls of openat, newfstatat and socket a watcher answers. The process prints the listener's number
+ * and waits for a line. Each argument is {@code FLAGS:PATH}, {@code stat:PATH} or {@code socket}. For each, the process
+ * makes the call and prints a line with the descriptor, the mode or the negated errno.
  */
 final class WatchedProcess {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
@@ -23,8 +23,8 @@ final class WatchedProcess {
         Linker.nativeLinker().defaultLookup().findOrThrow("syscall"),
         FunctionDescriptor.of(LONG, LONG, LONG, LONG, LONG, LONG, LONG), Linker.Option.captureCallState("errno"),
         Linker.Option.firstVariadicArg(1));
-    // Linux filter.h, seccomp.h: load the number; openat or socket: SECCOMP_RET_USER_NOTIF; else allow
-    private static final long[][] PROGRAM = {{0x20, 0, 0, 0}, {0x15, 2, 0, 257}, {0x15, 1, 0, 41},
+    // Linux filter.h, seccomp.h: load the number; openat, newfstatat or socket: SECCOMP_RET_USER_NOTIF; else allow
+    private static final long[][] PROGRAM = {{0x20, 0, 0, 0}, {0x15, 3, 0, 257}, {0x15, 2, 0, 262}, {0x15, 1, 0, 41},
         {0x06, 0, 0, 0x7fff_0000}, {0x06, 0, 0, 0x7fc0_0000}};
 
     private WatchedProcess() {
@@ -38,6 +38,13 @@ final class WatchedProcess {
         } catch (Throwable e) {
             throw new IllegalStateException(e);
         }
+    }
+
+    /** The mode of a file, or the negated errno. */
+    private static long mode(MemorySegment path) {
+        MemorySegment stat = Arena.global().allocate(144, 8);
+        long result = call(262, -100, path.address(), stat.address());
+        return result < 0 ? result : stat.get(ValueLayout.JAVA_INT, 24);
     }
 
     /** Installs the filter and makes the calls. */
@@ -65,7 +72,8 @@ final class WatchedProcess {
             } else {
                 int colon = argument.indexOf(':');
                 MemorySegment path = Arena.global().allocateFrom(argument.substring(colon + 1));
-                result = call(257, -100, path.address(), Integer.parseInt(argument.substring(0, colon), 8));
+                String act = argument.substring(0, colon);
+                result = "stat".equals(act) ? mode(path) : call(257, -100, path.address(), Integer.parseInt(act, 8));
             }
             System.out.println(argument + ' ' + result);
         }

@@ -30,6 +30,11 @@ class WatcherIT {
 
     private List<String> watch(Set<String> devices, String... acts) throws IOException, PosixException,
         InterruptedException {
+        return watch(devices, Map.of(), acts);
+    }
+
+    private List<String> watch(Set<String> devices, Map<String, String> libraries, String... acts)
+        throws IOException, PosixException, InterruptedException {
         List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin",
             "java").toString(), "-XX:+UseSerialGC", "-XX:-UsePerfData", "--enable-native-access=ALL-UNNAMED", "-cp",
             Path.of(WatchedProcess.class.getProtectionDomain().getCodeSource().getLocation().getPath()).toString(),
@@ -40,8 +45,8 @@ class WatcherIT {
             OutputStream in = process.getOutputStream()) {
             assertTrue(out.readLine().startsWith("begins "));
             int listener = Integer.parseInt(out.readLine().substring("listener ".length()));
-            Watcher.start(1, SystemCalls.takeDescriptor((int) process.pid(), listener), devices, Map.of(),
-                abuse::complete);
+            Watcher.start(1, SystemCalls.takeDescriptor((int) process.pid(), listener), devices,
+                libraries, abuse::complete);
             in.write('\n');
             in.flush();
             List<String> lines = new ArrayList<>();
@@ -78,6 +83,22 @@ class WatcherIT {
         List<String> lines = watch(Set.of(link.toString(), "/dev/null"), "2:" + link, "2:/dev/null");
         assertEquals(-13, descriptor(lines.get(0)), lines::toString);
         assertTrue(descriptor(lines.get(1)) > 2, lines::toString);
+    }
+
+    /** The dynamic linker asks for a folder before it opens a library that another library names. */
+    @Test
+    void shouldShowOnlyTheFoldersOfLibraries(@TempDir Path folder) throws Exception {
+        Path library = Files.writeString(folder.resolve("libfirst.so.1"), "a library");
+        Files.writeString(folder.resolve("secret"), "not a library");
+        List<String> lines = watch(Set.of(), Map.of(library.toString(), library.toString()), "stat:" + folder,
+            "stat:" + folder + '/', "0:" + library, "stat:" + folder + "/glibc-hwcaps/x86-64-v3/",
+            "stat:" + folder + "/secret", "stat:" + folder.getParent(), "stat:/etc/passwd", "0:" + folder + "/secret");
+        assertEquals(0040555, descriptor(lines.get(0)), lines::toString);
+        assertEquals(0040555, descriptor(lines.get(1)), lines::toString);
+        assertTrue(descriptor(lines.get(2)) > 2, lines::toString);
+        for (String line : lines.subList(3, 8)) {
+            assertEquals(-13, descriptor(line), lines::toString);
+        }
     }
 
     @Test
