@@ -79,6 +79,7 @@ static void *library;
     F(int, cudnnBatchNormalizationForwardTraining, handle_t, int, const void *, const void *, desc_t, CUdeviceptr,     \
       desc_t, CUdeviceptr, desc_t, CUdeviceptr, CUdeviceptr, double, CUdeviceptr, CUdeviceptr, double, CUdeviceptr,    \
       CUdeviceptr)                                                                                                     \
+    F(void, cudnnGetLastErrorString, char *, size_t)                                                                   \
     F(int, cudnnCreateDropoutDescriptor, desc_t *)                                                                     \
     F(int, cudnnDestroyDropoutDescriptor, desc_t)                                                                      \
     F(int, cudnnSetDropoutDescriptor, desc_t, handle_t, float, CUdeviceptr, size_t, unsigned long long)                \
@@ -195,7 +196,9 @@ static int run(handle_t handle, desc_t operation, int64_t count, const int64_t *
     OK(cudnnBackendFinalize(graph));
     OK(cudnnBackendSetAttribute(heuristics, 201, TYPE_DESCRIPTOR, 1, &graph));
     OK(cudnnBackendSetAttribute(heuristics, 200, TYPE_HEURISTIC, 1, &mode));
-    if (cudnnBackendFinalize(heuristics) != SUCCESS) {
+    int status = cudnnBackendFinalize(heuristics);
+    if (status != SUCCESS) {
+        printf("a graph has no configurations: %s\n", cudnnGetErrorString(status));
         return 0;
     }
     OK(cudnnBackendGetAttribute(heuristics, 202, TYPE_DESCRIPTOR, 0, &found, NULL));
@@ -204,11 +207,15 @@ static int run(handle_t handle, desc_t operation, int64_t count, const int64_t *
         configs[i] = begin(ENGINE_CONFIG);
     }
     OK(cudnnBackendGetAttribute(heuristics, 202, TYPE_DESCRIPTOR, found, &more, configs));
-    for (int64_t i = 0; i < found && plan == NULL; i++) {
+    for (int64_t i = 0; i < found && i < more && plan == NULL; i++) {
         plan = begin(PLAN);
         OK(cudnnBackendSetAttribute(plan, 400, TYPE_HANDLE, 1, &handle));
         OK(cudnnBackendSetAttribute(plan, 401, TYPE_DESCRIPTOR, 1, &configs[i]));
-        if (cudnnBackendFinalize(plan) != SUCCESS) {
+        status = cudnnBackendFinalize(plan);
+        if (status != SUCCESS) {
+            char reason[1024] = "";
+            cudnnGetLastErrorString(reason, sizeof reason);
+            printf("configuration %d has no plan: %s %s\n", (int) i, cudnnGetErrorString(status), reason);
             OK(cudnnBackendDestroyDescriptor(plan));
             plan = NULL;
         }

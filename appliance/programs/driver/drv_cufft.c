@@ -521,10 +521,14 @@ static void check_facts(void) {
     OK(cufftGetSize1d(plan, 1000, C2C, 2, &size));
     OK(cufftGetSizeMany64(plan, 3, wide, NULL, 1, 0, NULL, 1, 0, R2C, 2, &size));
     OK(cufftXtGetSizeMany(plan, 2, wide, NULL, 1, 0, C_32F, NULL, 1, 0, C_32F, 2, &size, C_32F));
+    OK(cufftDestroy(plan));
     long long threads = 0;
+    OK(cufftCreate(&plan));
     OK(cufftSetPlanPropertyInt64(plan, MAX_NUM_HOST_THREADS, 4));
     OK(cufftGetPlanPropertyInt64(plan, MAX_NUM_HOST_THREADS, &threads));
     check_equal("the property", 4, threads);
+    OK(cufftMakePlan1d(plan, 64, C2C, 1, &size));
+    IS(NOT_SUPPORTED, cufftSetPlanPropertyInt64(plan, MAX_NUM_HOST_THREADS, 2)); /* documented: too late */
     OK(cufftDestroy(plan));
 }
 

@@ -120,8 +120,8 @@ static bool is_known(cufftProperty property) {
  */
 HWS_EXPORT cufftResult cufftSetPlanPropertyInt64(cufftHandle plan, cufftProperty property, long long inputValueInt) {
     hws_fft_plan_t *state = HWS_STATE(plan);
-    if (state->id != 0 || !is_known(property)) {
-        return state->id != 0 ? CUFFT_INVALID_PLAN : CUFFT_NOT_SUPPORTED;
+    if (state->id != 0 || !is_known(property)) { /* documented: both are "not supported" */
+        return CUFFT_NOT_SUPPORTED;
     }
     if (property == NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS) {
         HWS_REQUIRE(inputValueInt >= 1 && inputValueInt <= MAX_HOST_THREADS);
@@ -144,8 +144,8 @@ HWS_EXPORT cufftResult cufftGetPlanPropertyInt64(cufftHandle plan, cufftProperty
 
 HWS_EXPORT cufftResult cufftResetPlanProperty(cufftHandle plan, cufftProperty property) {
     hws_fft_plan_t *state = HWS_STATE(plan);
-    if (state->id != 0 || !is_known(property)) {
-        return state->id != 0 ? CUFFT_INVALID_PLAN : CUFFT_NOT_SUPPORTED;
+    if (state->id != 0 || !is_known(property)) { /* documented: both are "not supported" */
+        return CUFFT_NOT_SUPPORTED;
     }
     reset(state, (int) property);
     return CUFFT_SUCCESS;

@@ -296,6 +296,10 @@ static void should_keep_properties(void) {
     HWS_CHECK(cufftResetPlanProperty(plan, threads) == CUFFT_SUCCESS);
     HWS_CHECK(cufftGetPlanPropertyInt64(plan, threads, &value) == CUFFT_SUCCESS && value == 27);
     HWS_CHECK(cufftSetPlanPropertyInt64(plan, (cufftProperty) 3, 1) == CUFFT_NOT_SUPPORTED);
+    size_t size;
+    HWS_CHECK(cufftMakePlan1d(plan, 64, CUFFT_C2C, 1, &size) == CUFFT_SUCCESS);
+    HWS_CHECK(cufftSetPlanPropertyInt64(plan, threads, 4) == CUFFT_NOT_SUPPORTED); /* too late */
+    HWS_CHECK(cufftResetPlanProperty(plan, threads) == CUFFT_NOT_SUPPORTED);
     HWS_CHECK(cufftDestroy(plan) == CUFFT_SUCCESS);
 }
 
