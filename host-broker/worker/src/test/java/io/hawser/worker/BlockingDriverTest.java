@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.cublas.CublasOpcodes;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.fixture.Carrier;
@@ -115,6 +116,34 @@ class BlockingDriverTest {
             Received reply = guest.replyTo(load);
             assertEquals(0, reply.status());
             guest.function(module, "fill");
+            rig.leave();
+        }
+    }
+
+    /** The first product of a kind loads a kernel's code. */
+    @Test
+    void shouldCallLibraryWhenHostFunctionIsOver() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            long matrix = guest.allocate(64);
+            long handle = guest.newId(HandleKind.CUBLAS);
+            assertEquals(0, guest.call(CublasOpcodes.cublasCreate_v2, handle).status());
+            holdStream(guest, guest.createStream());
+            long product = guest.as(2).send(CublasOpcodes.cublasSgemm_v2, Guest.REPLY | Guest.CREDITED, out -> {
+                out.fixed(192);
+                out.i64(0, handle);
+                for (int size : new int[] {64, 68, 72, 120, 136, 184}) {
+                    out.i32(size, 1);
+                }
+                out.i32(84, Float.BYTES);
+                out.i32(148, Float.BYTES);
+                for (int address : new int[] {112, 128, 176}) {
+                    out.i64(address, matrix);
+                }
+            });
+            assertEquals(0, guest.as(1).synchronize(0), "another thread is served meanwhile");
+            acknowledge(guest);
+            assertEquals(0, guest.replyTo(product).status());
             rig.leave();
         }
     }

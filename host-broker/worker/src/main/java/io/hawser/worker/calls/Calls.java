@@ -34,8 +34,8 @@ public final class Calls implements CallDispatcher {
     private final MathLibrary[] math = new MathLibrary[MATH_LIBRARIES]; // by the number of the library; null for none
     private LibraryCalls serving; // the library of the call in service
 
-    /** A math library: which of its opcodes put work into a stream, which may wait for the device, and its calls. */
-    private record MathLibrary(IntPredicate isWork, IntPredicate mayWait, LibraryCalls calls) {
+    /** A math library: which of its opcodes put work into a stream, and its calls. */
+    private record MathLibrary(IntPredicate isWork, LibraryCalls calls) {
     }
 
     /**
@@ -50,14 +50,14 @@ public final class Calls implements CallDispatcher {
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
         region = new RegionCopies(session, shared);
         objects = session.objects();
-        math[CublasOpcodes.cublasCreate_v2 >>> LIBRARY_SHIFT] = new MathLibrary(CublasOpcodes::isCredited,
-            CublasOpcodes::mayWaitForDevice, new CublasCalls(session));
-        math[CublasLtOpcodes.cublasLtCreate >>> LIBRARY_SHIFT] = new MathLibrary(CublasLtOpcodes::isCredited,
-            CublasLtOpcodes::mayWaitForDevice, new CublasLtCalls(session));
-        math[CufftOpcodes.hwsFftMakePlan >>> LIBRARY_SHIFT] = new MathLibrary(CufftOpcodes::isCredited,
-            CufftOpcodes::mayWaitForDevice, new CufftCalls(session));
-        math[CudnnOpcodes.cudnnCreate >>> LIBRARY_SHIFT] = new MathLibrary(CudnnOpcodes::isCredited,
-            CudnnOpcodes::mayWaitForDevice, new CudnnCalls(session));
+        math[CublasOpcodes.cublasCreate_v2 >>> LIBRARY_SHIFT] =
+            new MathLibrary(CublasOpcodes::isCredited, new CublasCalls(session));
+        math[CublasLtOpcodes.cublasLtCreate >>> LIBRARY_SHIFT] =
+            new MathLibrary(CublasLtOpcodes::isCredited, new CublasLtCalls(session));
+        math[CufftOpcodes.hwsFftMakePlan >>> LIBRARY_SHIFT] =
+            new MathLibrary(CufftOpcodes::isCredited, new CufftCalls(session));
+        math[CudnnOpcodes.cudnnCreate >>> LIBRARY_SHIFT] =
+            new MathLibrary(CudnnOpcodes::isCredited, new CudnnCalls(session));
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
@@ -120,10 +120,14 @@ public final class Calls implements CallDispatcher {
         return number < MATH_LIBRARIES ? math[number] : null;
     }
 
+    /**
+     * A math library loads the code of a kernel when it needs it, and the driver may then wait for the device. The
+     * guest waits for the first call of a kind, so work that it does not wait for finds its code loaded.
+     */
     @Override
-    public boolean mayWaitForDevice(int opcode) {
+    public boolean mayWaitForDevice(int opcode, boolean isAwaited) {
         MathLibrary library = mathOf(opcode);
-        return library == null ? CudaOpcodes.mayWaitForDevice(opcode) : library.mayWait.test(opcode);
+        return library == null ? CudaOpcodes.mayWaitForDevice(opcode) : isAwaited || !library.isWork.test(opcode);
     }
 
     @Override

@@ -17,9 +17,10 @@ public interface CallDispatcher {
      * function waits for the guest. Requests after an asynchronous one do not depend on it.
      *
      * @param opcode a known one.
+     * @param isAwaited whether the guest waits for its result.
      * @return whether it may.
      */
-    boolean mayWaitForDevice(int opcode);
+    boolean mayWaitForDevice(int opcode, boolean isAwaited);
 
     /**
      * Whether a request lets a host function end, so that it must be served at once.

@@ -37,10 +37,12 @@ final class HeldRecords {
      * @param opcode its opcode.
      * @param bytes memory that begins with the record.
      * @param lengthBytes its length.
+     * @param isAwaited whether the guest waits for its result.
      * @param isCredited whether credit was charged for it.
      * @param memory its own memory, or null when it shares a block.
      */
-    record Held(int opcode, MemorySegment bytes, int lengthBytes, boolean isCredited, Staging memory) {}
+    record Held(int opcode, MemorySegment bytes, int lengthBytes, boolean isAwaited, boolean isCredited,
+        Staging memory) {}
 
     /** Holds a record until {@link #release}: copies it, or keeps its memory when credit limits that. */
     Held hold(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
@@ -49,7 +51,7 @@ final class HeldRecords {
             uncreditedBytes += length;
         }
         if (memory != null && header.isCredited()) {
-            return new Held(header.opcode(), memory.segment(), length, header.isCredited(), memory);
+            return new Held(header.opcode(), memory.segment(), length, header.wantsReply(), true, memory);
         }
         if (block.byteSize() - blockUsed < length) {
             block = Arena.ofAuto().allocate(Math.max(BLOCK_BYTES, length), RecordLayout.ALIGNMENT_BYTES);
@@ -57,7 +59,7 @@ final class HeldRecords {
         }
         MemorySegment copy = block.asSlice(blockUsed, length).copyFrom(bytes.asSlice(offset, length));
         blockUsed += length; // a multiple of 8
-        return new Held(header.opcode(), copy, length, header.isCredited(), null);
+        return new Held(header.opcode(), copy, length, header.wantsReply(), header.isCredited(), null);
     }
 
     /** Appends a record to the queue. */

@@ -72,7 +72,7 @@ final class RecordOrder {
             return keeps;
         }
         boolean mayGo = held.isEmpty() && mayServe(opcode);
-        if (mayGo && (isControl || !dispatcher.mayWaitForDevice(opcode))) {
+        if (mayGo && (isControl || !dispatcher.mayWaitForDevice(opcode, header.wantsReply()))) {
             return server.serve(header, bytes, offset, memory);
         }
         HeldRecords.Held record = held.hold(header, bytes, offset, memory);
@@ -144,7 +144,7 @@ final class RecordOrder {
             while (!server.isOver() && !held.isEmpty() && mayServe(held.nextOpcode())) {
                 HeldRecords.Held next = held.next();
                 if (gates.isOpen() && !ControlRecords.isRequest(next.opcode())
-                    && dispatcher.mayWaitForDevice(next.opcode())) {
+                    && dispatcher.mayWaitForDevice(next.opcode(), next.isAwaited())) {
                     postpone(next);
                 } else {
                     serve(next);
