@@ -182,9 +182,20 @@ HWS_EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descripto
     return status;
 }
 
-/* Gives the program's descriptors the objects that an attribute consists of. */
+/*
+ * Gives the program's descriptors the objects that an attribute consists of. The program's array may be shorter than
+ * it says, but not than the attribute.
+ */
 static cudnnStatus_t get_descriptors(cudnnBackendDescriptor_t descriptor, int name, uint32_t requested, int64_t *count,
                                      cudnnBackendDescriptor_t *descriptors) {
+    int64_t present = requested;
+    uint32_t none = 0;
+    if (requested > 1
+        && hws_dnn_ask(descriptor->node, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, -1, &present, NULL, NULL, &none)
+            == CUDNN_STATUS_SUCCESS
+        && present >= 0 && present < (int64_t) requested) {
+        requested = (uint32_t) present;
+    }
     int kind = requested == 0 || descriptors == NULL || descriptors[0] == NULL ? -1 : descriptors[0]->kind;
     HWS_REQUIRE(requested == 0 || kind >= 0);
     for (uint32_t i = 0; i < requested; i++) {

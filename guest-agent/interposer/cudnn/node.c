@@ -375,7 +375,10 @@ cudnnStatus_t hws_dnn_make(int kind, const hws_dnn_content_t *content, bool shar
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Copies an answer out. The caller holds the lock. */
+/*
+ * Copies an answer out. The caller holds the lock. A program may name more elements than its array has: NVIDIA's
+ * cudnn_frontend asks for the count first, and makes room for that.
+ */
 static void give(const answer_t *answer, int64_t *count_p, void *values, hws_dnn_node_t **nodes,
                  uint32_t *node_count_p) {
     *count_p = answer->count;
@@ -447,8 +450,12 @@ cudnnStatus_t hws_dnn_ask(hws_dnn_node_t *node, int name, int type, uint32_t req
         return status;
     }
     answer->count = count;
+    uint32_t given = count<0 ? 0 : count>(long long) requested ? requested : (uint32_t) count;
+    if (!objects && answer->bytes > given * hws_dnn_type_bytes(type)) {
+        answer->bytes = given * hws_dnn_type_bytes(type);
+    }
     if (objects) {
-        answer->node_count = count<0 ? 0 : count>(long long) requested ? requested : (uint32_t) count;
+        answer->node_count = given;
         answer->nodes = derive(kind, first, answer->node_count);
         if (answer->nodes == NULL) {
             free(answer);

@@ -210,6 +210,35 @@ static cudnnBackendDescriptor_t with_part(cudnnBackendDescriptorType_t kind, int
     return made;
 }
 
+/* cudnn_frontend names the largest number of elements for an array with as many as there are. */
+static void should_write_no_more_elements_than_there_are(void) {
+    cudnnBackendDescriptor_t part = tensor(91, 3, false);
+    cudnnBackendDescriptor_t engine =
+        with_part(CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, &part, 1);
+    int notes[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    int64_t count = 0;
+    for (int turn = 0; turn < 2; turn++) { /* asked and remembered */
+        HWS_CHECK_EQ(0,
+                     cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 8,
+                                              &count, notes));
+        HWS_CHECK(count == 1 && notes[0] != -1);
+        for (int i = 1; i < 8; i++) {
+            HWS_CHECK_EQ(-1, notes[i]);
+        }
+    }
+    cudnnBackendDescriptor_t knobs[5] = {create(CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR),
+                                         create(CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR)};
+    HWS_CHECK_EQ(
+        0,
+        cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_TYPE_BACKEND_DESCRIPTOR, 5, &count, knobs));
+    HWS_CHECK_EQ(2, count);
+    for (int i = 0; i < 2; i++) {
+        HWS_CHECK_EQ(0, cudnnBackendDestroyDescriptor(knobs[i]));
+    }
+    cudnnBackendDestroyDescriptor(engine);
+    cudnnBackendDestroyDescriptor(part);
+}
+
 static void should_execute_with_numbers_by_value(void) {
     cudnnBackendDescriptor_t tensors[2] = {tensor(5, 16, false), tensor(6, 1, true)};
     cudnnBackendDescriptor_t graph =
@@ -352,6 +381,7 @@ int main(void) {
     should_compare_whole_contents();
     should_bound_objects_without_users();
     should_not_remember_failures();
+    should_write_no_more_elements_than_there_are();
     should_execute_with_numbers_by_value();
     should_count_each_number_by_value_once();
     should_refuse_attributes_that_cannot_travel();
