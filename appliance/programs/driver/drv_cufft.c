@@ -524,9 +524,13 @@ static void check_facts(void) {
     OK(cufftDestroy(plan));
     long long threads = 0;
     OK(cufftCreate(&plan));
-    OK(cufftSetPlanPropertyInt64(plan, MAX_NUM_HOST_THREADS, 4));
-    OK(cufftGetPlanPropertyInt64(plan, MAX_NUM_HOST_THREADS, &threads));
-    check_equal("the property", 4, threads);
+    int set = cufftSetPlanPropertyInt64(plan, MAX_NUM_HOST_THREADS, 4);
+    if (set == SUCCESS) { /* cuFFT 12.0 lacks the property */
+        OK(cufftGetPlanPropertyInt64(plan, MAX_NUM_HOST_THREADS, &threads));
+        check_equal("the property", 4, threads);
+    } else {
+        IS(NOT_SUPPORTED, set);
+    }
     OK(cufftMakePlan1d(plan, 64, C2C, 1, &size));
     IS(NOT_SUPPORTED, cufftSetPlanPropertyInt64(plan, MAX_NUM_HOST_THREADS, 2)); /* documented: too late */
     OK(cufftDestroy(plan));

@@ -40,6 +40,24 @@ HWS_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
+HWS_EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version) {
+    HWS_REQUIRE(version != NULL);
+    if (handle != NULL) {
+        HWS_ENTER_CONTEXT();
+        HWS_CHECK_HANDLE(HWS_KIND_CUBLAS, handle);
+        return hws_call_cublasGetVersion_v2(handle, version);
+    }
+    int parts[PATCH_LEVEL + 1] = {0};
+    for (int part = MAJOR_VERSION; part <= PATCH_LEVEL; part++) {
+        cublasStatus_t status = cublasGetProperty((libraryPropertyType) part, &parts[part]);
+        if (status != CUBLAS_STATUS_SUCCESS) {
+            return status;
+        }
+    }
+    *version = parts[MAJOR_VERSION] * 10000 + parts[MINOR_VERSION] * 100 + parts[PATCH_LEVEL]; /* CUBLAS_VERSION */
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 void *hws_cublas_scalar(uint32_t pointer_mode, const void *pointer, uint64_t bytes, bool is_read, void *scalar,
                         uint64_t capacity) {
     HwsScalar *head = scalar; /* the longer structure begins alike */
