@@ -137,6 +137,23 @@ CUresult hws_capture_ask_query(CUstream stream) {
     return result == HWS_CAPTURED ? CUDA_SUCCESS : result;
 }
 
+CUresult hws_capture_refuse_query(CUstream stream) {
+    hws_graph_lock();
+    CUresult result = ask(stream, false);
+    hws_graph_unlock();
+    return result == HWS_CAPTURED || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+        ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+        : result;
+}
+
+bool hws_capture_fills(uint64_t graph) {
+    const hws_capture_stream_t *entry = hws_capture_streams;
+    while (entry != NULL && entry->capture->graph != graph) {
+        entry = entry->next;
+    }
+    return entry != NULL;
+}
+
 bool hws_capture_captures(CUstream stream) {
     hws_graph_lock();
     const hws_capture_stream_t *entry = hws_capture_find(stream);
@@ -248,9 +265,11 @@ static CUresult begin_locked(CUstream stream, CUgraph graph, const CUgraphNode *
 
 static CUresult begin(CUstream stream, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data,
                       size_t count, CUstreamCaptureMode mode) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE((unsigned) mode <= CU_STREAM_CAPTURE_MODE_RELAXED); /* CUDA checks this before the error of a kernel */
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, stream);
-    HWS_REQUIRE((unsigned) mode <= CU_STREAM_CAPTURE_MODE_RELAXED && (count == 0 || nodes != NULL));
+    HWS_REQUIRE(count == 0 || nodes != NULL);
     hws_graph_lock();
     if (is_legacy(stream)) {
         CUresult asked = ask(stream, true);
@@ -364,6 +383,8 @@ static CUresult end_locked(CUstream stream, CUgraph *graph_p) {
     if (entry == NULL) {
         return CUDA_ERROR_ILLEGAL_STATE;
     }
+    HWS_REQUIRE(graph_p != NULL);
+    *graph_p = NULL;
     hws_capture_t *capture = entry->capture;
     if (!same_key(&entry->key, &capture->origin)) {
         capture->invalid = true;
@@ -390,8 +411,6 @@ static CUresult end_locked(CUstream stream, CUgraph *graph_p) {
 HWS_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REQUIRE(phGraph != NULL);
-    *phGraph = NULL;
     hws_graph_lock();
     CUresult result = end_locked(hStream, phGraph);
     hws_graph_unlock();

@@ -33,6 +33,12 @@ bool hws_capture_captures(CUstream stream);
 /* CUDA's error for a query of a stream: its capture is invalid, or the legacy stream would wait for a capture. */
 CUresult hws_capture_ask_query(CUstream stream);
 
+/* The same for a query that is not permitted for a stream that captures. */
+CUresult hws_capture_refuse_query(CUstream stream);
+
+/* Whether a stream captures into the graph. The graphs' lock is held. */
+bool hws_capture_fills(uint64_t graph);
+
 /* Ends the stream's capture because of an operation that cannot be captured. Returns CUDA's error for it. */
 CUresult hws_capture_refuse(CUstream stream);
 
@@ -87,6 +93,14 @@ CUresult hws_capture_ask_event(CUevent event, bool ends);
     do {                                                                                                               \
         if (HWS_CAPTURING()) {                                                                                         \
             HWS_TRY(hws_capture_ask_query(stream));                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+/* The same for a query that CUDA refuses for each stream that captures, whether or not the capture is still valid. */
+#define HWS_REFUSE_CAPTURED_QUERY(stream)                                                                              \
+    do {                                                                                                               \
+        if (HWS_CAPTURING()) {                                                                                         \
+            HWS_TRY(hws_capture_refuse_query(stream));                                                                 \
         }                                                                                                              \
     } while (0)
 

@@ -1,6 +1,8 @@
 /* Graphs and their nodes: creates, copies and destroys them. */
 #include "graph.h"
 
+#include "capture.h"
+
 #include "hws_cuda_calls.h"
 
 #include <pthread.h>
@@ -360,6 +362,9 @@ HWS_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOri
 
 static CUresult destroy_node(CUgraphNode handle) {
     HWS_TAKE_NODE(node, handle);
+    if (hws_capture_fills(node->graph->handle)) {
+        return CUDA_ERROR_ILLEGAL_STATE; /* the capture's next node may depend on it */
+    }
     HWS_TRY(hws_graph_memory_check_copy(node->graph)); /* CUDA: nor can a node of such a graph be removed */
     hws_node_end(node);
     return CUDA_SUCCESS;

@@ -110,30 +110,6 @@ static CUresult open_locked(CUdeviceptr *address_p, const CUipcMemHandle *name, 
     return CUDA_SUCCESS;
 }
 
-HWS_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
-    static const CUipcMemHandle none;
-    HWS_ENTER_LOCAL();
-    HWS_REQUIRE(pdptr != NULL && (Flags & CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != 0); /* driver 580 ignores others */
-    HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(memcmp(handle.reserved + NAME_BYTES, none.reserved, sizeof none.reserved - NAME_BYTES) == 0);
-    HWS_UNSAFE();
-    CUdevice device;
-    HWS_TRY(hws_context_device(&device));
-    pthread_mutex_lock(&lock);
-    CUresult result = open_locked(pdptr, &handle, device, 0);
-    pthread_mutex_unlock(&lock);
-    return result;
-}
-
-CUresult hws_ipc_open_pooled(const uint64_t name[2], CUdevice device, uint64_t pool, CUdeviceptr *address_p) {
-    CUipcMemHandle handle = {{0}};
-    memcpy(handle.reserved, name, NAME_BYTES);
-    pthread_mutex_lock(&lock);
-    CUresult result = open_locked(address_p, &handle, device, pool);
-    pthread_mutex_unlock(&lock);
-    return result;
-}
-
 /* Closes memory of a pool, or of an IPC handle. Lock held. */
 static CUresult close_locked(CUdeviceptr address, bool pooled) {
     hws_range_t range;
@@ -153,6 +129,38 @@ static CUresult close_locked(CUdeviceptr address, bool pooled) {
     CUresult result = hws_call_hwsIpcClose((HwsIpcMemory) (uintptr_t) opened->memory);
     hws_handle_drop(HWS_KIND_IPC_MEMORY, opened->memory);
     free(opened);
+    return result;
+}
+
+HWS_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
+    static const CUipcMemHandle none;
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(pdptr != NULL && (Flags & CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != 0); /* driver 580 ignores others */
+    HWS_ENTER_CONTEXT();
+    HWS_REQUIRE(memcmp(handle.reserved + NAME_BYTES, none.reserved, sizeof none.reserved - NAME_BYTES) == 0);
+    CUdevice device;
+    CUdeviceptr address;
+    HWS_TRY(hws_context_device(&device));
+    pthread_mutex_lock(&lock);
+    CUresult result = open_locked(&address, &handle, device, 0);
+    if (result == CUDA_SUCCESS && HWS_CAPTURING()) { /* CUDA asks first whether the memory is this process's own */
+        result = hws_capture_unsafe();
+        if (result != CUDA_SUCCESS) {
+            close_locked(address, false);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    HWS_TRY(result);
+    *pdptr = address;
+    return CUDA_SUCCESS;
+}
+
+CUresult hws_ipc_open_pooled(const uint64_t name[2], CUdevice device, uint64_t pool, CUdeviceptr *address_p) {
+    CUipcMemHandle handle = {{0}};
+    memcpy(handle.reserved, name, NAME_BYTES);
+    pthread_mutex_lock(&lock);
+    CUresult result = open_locked(address_p, &handle, device, pool);
+    pthread_mutex_unlock(&lock);
     return result;
 }
 

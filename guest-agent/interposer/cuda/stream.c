@@ -96,8 +96,12 @@ HWS_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
 
 HWS_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(Flags <= CU_EVENT_WAIT_EXTERNAL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    if (HWS_CAPTURING()) { /* CUDA checks the stream's capture before the flags */
+        CUresult asked = hws_capture_ask(hStream);
+        HWS_TRY(asked == HWS_CAPTURED ? CUDA_SUCCESS : asked);
+    }
+    HWS_REQUIRE(Flags <= CU_EVENT_WAIT_EXTERNAL);
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
     bool external = Flags == CU_EVENT_WAIT_EXTERNAL;
     if (external || HWS_CAPTURING() || hws_event_is_captured(hEvent)) {
@@ -124,8 +128,9 @@ HWS_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
 }
 
 HWS_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(flags != NULL); /* CUDA checks this before the error of a kernel */
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(flags != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
     const hws_stream_t *kept = stream_get(hStream);
     *flags = kept != NULL ? kept->flags : CU_STREAM_DEFAULT;
@@ -147,7 +152,7 @@ HWS_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(streamId != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REFUSE_QUERY(hStream);
+    HWS_REFUSE_CAPTURED_QUERY(hStream);
     unsigned long long id = (unsigned long long) (uintptr_t) hStream;
     if (is_default(hStream)) {
         id = (unsigned long long) hws_tls.context << 32 | 1;
@@ -209,7 +214,7 @@ HWS_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) {
     HWS_ENTER_CONTEXT();
     HWS_REQUIRE(device != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
-    HWS_REFUSE_QUERY(hStream);
+    HWS_REFUSE_CAPTURED_QUERY(hStream);
     return cuCtxGetDevice_v2(device, context_of(hStream));
 }
 

@@ -86,7 +86,6 @@ HWS_TWIN(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMod
          (hws_stream_ptsz(stream), mode))
 
 HWS_API cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) {
-    HWS_REQUIRE(pGraph != NULL);
     HWS_ENTER_CONTEXT();
     return hws_result(cuStreamEndCapture(stream, pGraph));
 }

@@ -189,8 +189,10 @@ static cudaError_t hws_copy_3d(const struct cudaMemcpy3DParms *p, hws_copy_mode_
     HWS_ENTER_CONTEXT();
     HWS_TRY(hws_copy_3d_params(p, &copy));
     if (copy.WidthInBytes == 0) {
+        CUstreamCaptureStatus status; /* the legacy stream would wait for a capture even without bytes */
         HWS_TRY(hws_context_ask());
-        return cudaSuccess;
+        return hws_result(
+            cuStreamIsCapturing(mode == HWS_COPY_SYNC_PER_THREAD ? cudaStreamPerThread : stream, &status));
     }
     return hws_result(mode == HWS_COPY_ASYNC                 ? cuMemcpy3DAsync_v2(&copy, stream)
                           : mode == HWS_COPY_SYNC_PER_THREAD ? cuMemcpy3D_v2_ptds(&copy)

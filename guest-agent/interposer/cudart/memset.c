@@ -29,9 +29,6 @@ static cudaError_t hws_memset_2d(void *devPtr, size_t pitch, int value, size_t w
     if (width == 0 || height == 0) {
         return cudaSuccess;
     }
-    if (height > 1 && width > pitch) {
-        return hws_error_record(cudaErrorInvalidValue);
-    }
     return hws_result(
         hws_fill_2d((CUdeviceptr) (uintptr_t) devPtr, pitch, (unsigned char) value, width, height, mode, stream));
 }
