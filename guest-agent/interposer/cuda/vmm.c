@@ -325,11 +325,13 @@ HWS_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     HWS_ENTER_LOCAL();
     size_t first = 0;
     pthread_mutex_lock(&hws_vmm_lock);
-    size_t count = whole_mappings(ptr, size, &first);
     const hws_span_t *reservation = spans_find(&reservations, ptr);
+    if (reservation != NULL && size > reservation->bytes - (ptr - reservation->base)) {
+        size = reservation->bytes - (ptr - reservation->base); /* as NVIDIA's driver 580: up to the reservation's end */
+    }
+    size_t count = whole_mappings(ptr, size, &first);
     /* As NVIDIA's driver 580: a reservation without mappings needs nothing. */
-    bool empty = reservation != NULL && size != 0 && size <= reservation->bytes - (ptr - reservation->base)
-        && !spans_touch(&mappings, ptr, size);
+    bool empty = reservation != NULL && size != 0 && !spans_touch(&mappings, ptr, size);
     if (count == 0) {
         pthread_mutex_unlock(&hws_vmm_lock);
         HWS_REQUIRE(empty);
@@ -397,7 +399,9 @@ HWS_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcce
 
 HWS_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr) {
     HWS_ENTER_LOCAL();
-    HWS_REQUIRE(flags != NULL && location != NULL && location->type == CU_MEM_LOCATION_TYPE_DEVICE);
+    HWS_REQUIRE(flags != NULL && location != NULL);
+    /* As NVIDIA's driver 580: the host's access is that of the device with the same number. */
+    HWS_REQUIRE(location->type == CU_MEM_LOCATION_TYPE_DEVICE || location->type == CU_MEM_LOCATION_TYPE_HOST);
     if (hws_device_get(location->id) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
