@@ -84,6 +84,8 @@ HWS_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGrap
 
 HWS_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                          size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(copyParams != NULL); /* CUDA checks this before the error of a context */
     ENTER_DEVICE_PLACE();
     HWS_TRY(check_place(&place));
     return add(&place, hws_params_copy(copyParams, ctx, &params), &params);

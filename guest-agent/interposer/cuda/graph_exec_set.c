@@ -40,13 +40,18 @@ static bool same_places(const CUDA_MEMCPY3D *a, const CUDA_MEMCPY3D *b) {
         && place_of(a->dstMemoryType, a->dstDevice) == place_of(b->dstMemoryType, b->dstDevice);
 }
 
-/* As CUDA: a copy keeps its kinds of memory, and a fill of rows their shape. */
+static bool is_one_row(const CUDA_MEMCPY3D *copy) {
+    return copy->Height == 1 && copy->Depth == 1;
+}
+
+/* As CUDA: a copy has one row and keeps its kinds of memory, and a fill of rows keeps their shape. */
 static bool can_follow(const hws_params_t *old, const hws_params_t *params) {
     switch (params->type) {
         case CU_GRAPH_NODE_TYPE_MEMSET:
             return (old->memset.height == 1 && params->memset.height == 1) || same_fill(&old->memset, &params->memset);
         case CU_GRAPH_NODE_TYPE_MEMCPY:
-            return same_places(&old->copy.copy, &params->copy.copy);
+            return is_one_row(&old->copy.copy) && is_one_row(&params->copy.copy)
+                && same_places(&old->copy.copy, &params->copy.copy);
         default:
             return true;
     }
@@ -174,6 +179,7 @@ HWS_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgra
 
 HWS_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                                    const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) {
+    HWS_REQUIRE(hGraphExec != NULL);
     HWS_ENTER();
     ENTER_SET(CU_GRAPH_NODE_TYPE_MEMSET);
     return set(hGraphExec, hNode, hws_params_memset(memsetParams, ctx, &params), &params);

@@ -268,18 +268,29 @@ CUresult hws_graph_memory_allocate(CUgraph graph, const CUgraphNode *dependencie
     return result;
 }
 
+/* Whether a node of the graph frees memory at the address that a node of this index has allocated. */
+static bool frees(const hws_graph_t *graph, CUdeviceptr address, uint32_t since) {
+    size_t i = 0;
+    while (i < graph->count
+           && (graph->nodes[i]->params.type != CU_GRAPH_NODE_TYPE_MEM_FREE || graph->nodes[i]->params.address != address
+               || graph->nodes[i]->index < since)) {
+        i++;
+    }
+    return i < graph->count;
+}
+
 CUresult hws_graph_memory_check_free(const hws_graph_t *graph, CUdeviceptr address) {
     pthread_mutex_lock(&lock);
     bool known = find(address) != NULL;
     const hws_graph_memory_t *own = find_before(graph, graph->next_index, address);
     uint32_t since = own == NULL ? 0 : own->node;
+    const hws_graph_memory_t *newest = find(address);
+    const hws_graph_t *allocates = newest == NULL ? NULL : hws_graph_get((CUgraph) (uintptr_t) newest->graph);
+    /* CUDA: memory that its own graph frees cannot be freed by another. */
+    bool elsewhere = allocates != NULL && allocates != graph && frees(allocates, address, newest->node);
     pthread_mutex_unlock(&lock);
-    HWS_REQUIRE(known && graph->owner == NULL);
-    for (size_t i = 0; i < graph->count; i++) {
-        const hws_node_t *node = graph->nodes[i];
-        HWS_REQUIRE(node->params.type != CU_GRAPH_NODE_TYPE_MEM_FREE || node->params.address != address
-                    || node->index < since);
-    }
+    HWS_REQUIRE(known && !elsewhere && graph->owner == NULL);
+    HWS_REQUIRE(!frees(graph, address, since));
     return CUDA_SUCCESS;
 }
 

@@ -112,6 +112,7 @@ CUresult hws_params_memory_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *from, hws_pa
                 && from->flags == 0);
     *params_p = (hws_params_t) {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .memory_ops = *from};
     HWS_TRY(hws_params_context(from->ctx, &params_p->context));
+    HWS_ENTER(); /* CUDA checks the error of a kernel before the operations */
     hws_memory_ops_describe(from->paramArray, from->count, ops);
     HWS_TRY(hws_memory_ops_check(hws_context_get(params_p->context)->device, ops, from->count));
     params_p->memory_ops.ctx = params_p->context;

@@ -122,9 +122,12 @@ static cudaError_t hws_graph_copy_symbol(CUDA_MEMCPY3D *driver, const void *symb
                     : hws_graph_copy_1d(driver, (void *) (uintptr_t) other, place, count, kind);
 }
 
-/* NVIDIA's runtime checks the direction first, even after the error of a kernel. */
-static cudaError_t hws_graph_copy_check(enum cudaMemcpyKind kind) {
-    return (unsigned) kind > cudaMemcpyDefault ? cudaErrorInvalidMemcpyDirection : cudaSuccess;
+/* NVIDIA's runtime checks the direction first, then the addresses, even after the error of a kernel. */
+static cudaError_t hws_graph_copy_check(enum cudaMemcpyKind kind, const void *dst, const void *src) {
+    if ((unsigned) kind > cudaMemcpyDefault) {
+        return cudaErrorInvalidMemcpyDirection;
+    }
+    return dst == NULL || src == NULL ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 /*
@@ -157,9 +160,9 @@ static cudaError_t hws_graph_copy_check(enum cudaMemcpyKind kind) {
         return hws_result(cuGraphExecMemcpyNodeSetParams(hGraphExec, node, &copy, hws_graph_context()));               \
     }
 
-HWS_COPY_NODE(, cudaSuccess, pNodeParams == NULL ? cudaErrorInvalidValue : hws_graph_copy(pNodeParams, &copy),
+HWS_COPY_NODE(, pNodeParams == NULL ? cudaErrorInvalidValue : cudaSuccess, hws_graph_copy(pNodeParams, &copy),
               const struct cudaMemcpy3DParms *pNodeParams)
-HWS_COPY_NODE(1D, hws_graph_copy_check(kind), hws_graph_copy_1d(&copy, dst, src, count, kind), void *dst,
+HWS_COPY_NODE(1D, hws_graph_copy_check(kind, dst, src), hws_graph_copy_1d(&copy, dst, src, count, kind), void *dst,
               const void *src, size_t count, enum cudaMemcpyKind kind)
 HWS_COPY_NODE(ToSymbol, cudaSuccess, hws_graph_copy_symbol(&copy, symbol, src, count, offset, kind, true),
               const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
