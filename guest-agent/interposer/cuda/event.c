@@ -15,6 +15,7 @@
 typedef struct hws_event {
     _Atomic bool recorded, captured;
     bool is_shared;
+    CUcontext context;
     hws_mark_t mark; /* of the last record by this process */
 } hws_event_t;
 
@@ -54,6 +55,7 @@ CUresult hws_event_new(CUevent *event_p, hws_event_maker_t *make, const void *da
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     kept->is_shared = is_shared;
+    kept->context = hws_context_owner();
     atomic_init(&kept->recorded, is_shared);
     CUevent event = (CUevent) (uintptr_t) handle;
     CUresult result = make(event, data);
@@ -123,10 +125,20 @@ HWS_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, uns
     return hws_event_settle(hEvent, result);
 }
 
+/* Whether the context may record the event: it, or the primary context of a green one, has made the event. */
+static bool is_of_context(CUevent event, CUcontext context) {
+    const hws_event_t *kept = event_get(event);
+    const hws_context_t *recording = hws_context_get(context);
+    return kept == NULL || recording == NULL || kept->context == context || kept->context == recording->owner;
+}
+
 HWS_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     HWS_ENTER_OBJECT(HWS_KIND_CONTEXT, hCtx);
     HWS_ENTER_CONTEXT();
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, hEvent);
+    if (!is_of_context(hEvent, hCtx)) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
     HWS_REFUSE_CONTEXT(hCtx);
     return hws_call_cuCtxRecordEvent(hCtx, hEvent);
 }

@@ -35,7 +35,11 @@ CUresult hws_launch_check_shape(const hws_function_t *function, const hws_shape_
     int64_t plain = (int64_t) hws_device_attribute(function->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)
         - function->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
     int64_t chosen = function->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
-    HWS_REQUIRE((int64_t) dims->sharedMemBytes <= (plain > chosen ? plain : chosen));
+    if ((int64_t) dims->sharedMemBytes > (plain > chosen ? plain : chosen)) {
+        /* No block of a cooperative grid fits then. */
+        return (shape->flags & HWS_LAUNCH_COOPERATIVE) != 0 ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+                                                            : CUDA_ERROR_INVALID_VALUE;
+    }
     return hws_launch_check_clusters(function, shape);
 }
 
@@ -106,6 +110,9 @@ static CUresult launch(CUfunction f, const hws_shape_t *shape, void **kernel_par
     }
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, shape->stream);
     HWS_CAPTURE(shape->stream, hws_capture_kernel(f, shape, kernel_params, extra));
+    if ((shape->flags & HWS_LAUNCH_COOPERATIVE) != 0) { /* CUDA checks this before the grid's size */
+        HWS_REQUIRE(kernel_params != NULL || extra != NULL || function->param_count == 0);
+    }
     HWS_TRY(hws_launch_check_shape(function, shape));
     HWS_TRY(check_cooperative(f, function, shape));
     HWS_TRY(hws_launch_check_cluster_size(shape));
