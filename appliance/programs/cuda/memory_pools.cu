@@ -16,6 +16,26 @@ __global__ void sum(const int *values, int count, int *total) {
     }
 }
 
+// A pool with a limit: what is freed counts no more.
+static void limited_pool(cudaStream_t stream) {
+    cudaMemPoolProps properties = {};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.maxSize = 64 << 20; // a multiple of what drivers reserve at once
+    cudaMemPool_t pool;
+    void *first, *second;
+    CUDA_OK(cudaMemPoolCreate(&pool, &properties));
+    CUDA_IS(cudaErrorMemoryAllocation, cudaMallocFromPoolAsync(&first, 65 << 20, pool, stream));
+    CUDA_OK(cudaMallocFromPoolAsync(&first, 40 << 20, pool, stream));
+    CUDA_IS(cudaErrorMemoryAllocation, cudaMallocFromPoolAsync(&second, 40 << 20, pool, stream));
+    CUDA_OK(cudaFreeAsync(first, stream));
+    CUDA_OK(cudaStreamSynchronize(stream));
+    CUDA_OK(cudaMallocFromPoolAsync(&second, 40 << 20, pool, stream));
+    CUDA_OK(cudaFreeAsync(second, stream));
+    CUDA_OK(cudaStreamSynchronize(stream));
+    CUDA_OK(cudaMemPoolDestroy(pool));
+}
+
 // The program's own pool: allocation, attributes, counters, access, use as the current pool, destruction.
 static void own_pool(cudaStream_t stream) {
     cudaMemPoolProps properties = {};
@@ -134,6 +154,7 @@ int main(int argc, char **argv) {
     CUDA_OK(cudaStreamSynchronize(stream));
     CUDA_OK(cudaFree(freed_plainly));
     own_pool(stream);
+    limited_pool(stream);
     CUDA_OK(cudaStreamDestroy(stream));
     CUDA_OK(cudaFree(total));
     return check_pass("10 rounds of %d values, the default pool, pools of the program's own", count);

@@ -28,7 +28,7 @@ typedef struct hws_pool {
         HWS_POOL_OF_HOST,
         HWS_POOL_OF_MANAGED /* managed.h */
     } place;
-    uint64_t max_bytes;                                             /* of a pool in the guest; 0: none */
+    uint64_t max_bytes;                                             /* 0: none */
     _Atomic uint64_t values[CU_MEMPOOL_ATTR_RELEASE_THRESHOLD + 1]; /* settings, without effect there */
     _Atomic CUmemAccess_flags access[HWS_MAX_DEVICES];              /* as set for memory that the host sees */
     bool on_node;                                                   /* a pool of the host, on its NUMA node */
@@ -68,8 +68,11 @@ CUresult hws_pool_begin(CUmemoryPool pool, uint64_t bytes, CUdevice *device_p) {
     *device_p = kept == NULL || kept->place == HWS_POOL_OF_WORKER ? HWS_POOL_DEVICE_NONE
         : kept->place == HWS_POOL_OF_MANAGED                      ? HWS_POOL_DEVICE_MANAGED
                                                                   : kept->device;
-    if (*device_p == HWS_POOL_DEVICE_NONE) {
-        return CUDA_SUCCESS;
+    if (*device_p == HWS_POOL_DEVICE_NONE) { /* the caller counts the bytes when the worker has allocated them */
+        return kept == NULL || kept->max_bytes == 0
+                || (bytes <= kept->max_bytes && (uint64_t) atomic_load(&kept->used) <= kept->max_bytes - bytes)
+            ? CUDA_SUCCESS
+            : CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (bytes > INT64_MAX) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -244,7 +247,8 @@ static CUresult check_place(const CUmemLocation *location, CUmemAllocationType t
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host) {
         return hws_unsupported_use(&logged, "a memory pool at such a location");
     }
-    return !host && hws_device_get(location->id) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+    HWS_REQUIRE(host || hws_device_get(location->id) != NULL);
+    return CUDA_SUCCESS;
 }
 
 /* The pools in the guest at a location; NULL if the worker has them. */
@@ -451,6 +455,7 @@ HWS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     CUmemoryPool created = (CUmemoryPool) (uintptr_t) handle;
+    pool_get(handle)->max_bytes = poolProps->maxSize;
     CUresult result =
         hws_call_hwsMemPoolCreate(created, hws_device_get(poolProps->location.id)->ordinal, poolProps->maxSize);
     if (result != CUDA_SUCCESS) {

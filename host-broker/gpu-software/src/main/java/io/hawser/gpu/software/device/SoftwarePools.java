@@ -49,9 +49,7 @@ final class SoftwarePools implements MemoryPools {
 
     @Override
     public int create(int ordinal, long maxBytes, MemorySegment out) {
-        if (maxBytes != 0) {
-            return CUDA_ERROR_NOT_SUPPORTED; // the software GPU enforces no limit of a pool
-        }
+        // The guest keeps to maxBytes. A guest that does not takes from its own quota only.
         out.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, device.handles.add(new Pool(false)));
         return CUDA_SUCCESS;
     }
