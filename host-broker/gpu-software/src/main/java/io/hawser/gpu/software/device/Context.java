@@ -16,7 +16,10 @@ import java.util.Set;
 final class Context {
     private static final System.Logger LOG = System.getLogger(Context.class.getName());
 
-    /** By CUlimit, with CUDA's defaults. The last three have no effect here; the fourth does not exist. */
+    /**
+     * By CUlimit, with CUDA's defaults. Those from the fifth to the seventh have no effect here; the fourth does not
+     * exist. A program cannot set the last two: shared memory of a block, and compute in graphics.
+     */
     final long[] limits;
 
     final long id;
@@ -45,7 +48,7 @@ final class Context {
         this.scheduler = scheduler;
         owner = this;
         processors = scheduler.processors();
-        limits = new long[] {1024, 1 << 20, 8 << 20, 0, 2048, 64, 0};
+        limits = new long[] {1024, 1 << 20, 8 << 20, 0, 2048, 64, 0, Properties.SHARED_BYTES_OPT_IN, 0};
         peers = new HashSet<>();
         legacy = new Stream(0, this, 0, 0, false);
     }
@@ -115,6 +118,12 @@ final class Context {
         }
         return limit < limits.length && limit != CUlimit.CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH
             ? 0 : CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT;
+    }
+
+    /** The same for a limit that a program sets. */
+    int checkNewLimit(int limit) {
+        int known = checkLimit(limit);
+        return known == 0 && limit >= CUlimit.CU_LIMIT_SHMEM_SIZE ? CUresult.CUDA_ERROR_NOT_PERMITTED : known;
     }
 
     void poison(int cuResult) {

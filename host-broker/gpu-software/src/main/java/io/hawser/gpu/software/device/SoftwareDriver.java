@@ -61,7 +61,7 @@ final class SoftwareDriver implements CudaDriver {
         if (check != CUDA_SUCCESS) {
             return check;
         }
-        int known = device.current().checkLimit(limit);
+        int known = device.current().checkNewLimit(limit);
         if (known != CUDA_SUCCESS) {
             return known;
         }
