@@ -82,6 +82,8 @@ extern _Atomic int hws_gate;
 /* The stream of a _ptsz or _ptds variant: its default stream is the calling thread's own. */
 #define HWS_PTSZ(stream) ((stream) == NULL ? CU_STREAM_PER_THREAD : (stream))
 
+#define HWS_DRIVER_VERSION 13000 /* CUDA 13.0: the interface that the description covers */
+
 /* Functions above common/ that a session calls. */
 typedef struct hws_session_hooks {
     CUresult (*load_devices)(uint32_t count);               /* once, during hws_session_start() */

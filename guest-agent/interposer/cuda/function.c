@@ -107,8 +107,8 @@ HWS_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_
 }
 
 HWS_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) {
-    HWS_ENTER_LOCAL();
     HWS_REQUIRE(state != NULL);
+    HWS_CHECK_HANDLE(HWS_KIND_FUNCTION, function); /* CUDA checks this before its initialisation */
     ENTER_FUNCTION(function, kept);
     HWS_ENTER();
     *state = kept->refusal == NULL ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;

@@ -81,12 +81,14 @@ HWS_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resou
     if (hws_device_get(device) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
+    HWS_REQUIRE(resource != NULL);
     HWS_TRY(check_type(type));
     return get_resource(device, NULL, resource);
 }
 
 HWS_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) {
     HWS_ENTER_LOCAL();
+    HWS_REQUIRE(resource != NULL);
     HWS_TRY(check_type(type));
     const hws_context_t *kept = hws_context_get(hCtx);
     if (kept == NULL) {
@@ -98,6 +100,7 @@ HWS_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource,
 
 HWS_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type) {
     HWS_ENTER_LOCAL();
+    HWS_REQUIRE(resource != NULL);
     HWS_TRY(check_type(type));
     const hws_green_t *kept = green_get(hCtx);
     if (kept == NULL) {

@@ -4,8 +4,6 @@
 #include "device.h"
 #include "private_tables.h"
 
-#define DRIVER_VERSION 13000 /* CUDA 13.0: the interface that the description covers */
-
 HWS_EXPORT CUresult cuInit(unsigned int Flags) {
     hws_private_tables_note_init(__builtin_return_address(0));
     HWS_REQUIRE(Flags == 0);
@@ -16,18 +14,18 @@ HWS_EXPORT CUresult cuInit(unsigned int Flags) {
 HWS_EXPORT CUresult cuDriverGetVersion(int *driverVersion) {
     hws_private_tables_note_version(__builtin_return_address(0));
     HWS_REQUIRE(driverVersion != NULL);
-    *driverVersion = DRIVER_VERSION;
+    *driverVersion = HWS_DRIVER_VERSION;
     return CUDA_SUCCESS;
 }
 
 HWS_EXPORT CUresult cuProfilerStart(void) {
-    HWS_ENTER_LOCAL();
+    HWS_ENTER();
     HWS_UNSAFE();
     return CUDA_SUCCESS; /* no profiler is attached; CUDA's function then does nothing either */
 }
 
 HWS_EXPORT CUresult cuProfilerStop(void) {
-    HWS_ENTER_LOCAL();
+    HWS_ENTER();
     HWS_UNSAFE();
     return CUDA_SUCCESS;
 }

@@ -69,9 +69,9 @@ HWS_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibra
 }
 
 HWS_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name) {
-    HWS_ENTER_LOCAL();
     HWS_REQUIRE(name != NULL && *name != '\0' && (dptr != NULL || bytes != NULL));
-    HWS_CHECK_HANDLE(HWS_KIND_MODULE, library);
+    HWS_CHECK_HANDLE(HWS_KIND_MODULE, library); /* CUDA checks this before its initialisation */
+    HWS_ENTER_LOCAL();
     const hws_module_t *kept = hws_module_get((CUmodule) library);
     /* Known deviation: natively a library has such variables as soon as it is loaded, also without a context. */
     if (kept == NULL || hws_tls.context == 0 || (kept->context != 0 && !kept->has_managed)) {

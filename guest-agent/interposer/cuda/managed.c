@@ -105,6 +105,8 @@ HWS_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUme
     HWS_REQUIRE(flags == 0); /* CUDA checks this before a context and its error */
     ENTER_MANAGED();
     HWS_CHECK_HANDLE(HWS_KIND_STREAM, hStream);
+    /* CUDA checks the kind of the place before captures, and the place itself after the memory. */
+    HWS_REQUIRE(hws_advice_check_location(location) != CUDA_ERROR_INVALID_VALUE);
     HWS_REFUSE_CAPTURES(hStream);
     return prefetch(devPtr, count, location);
 }

@@ -59,9 +59,10 @@ HWS_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod) 
 }
 
 HWS_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod) {
+    HWS_ENTER_LOCAL();
+    HWS_REQUIRE(functions != NULL); /* CUDA checks this before the module */
     HWS_ENTER_OBJECT(HWS_KIND_MODULE, mod);
     HWS_ENTER_CONTEXT();
-    HWS_REQUIRE(functions != NULL);
     if (numFunctions == 0) {
         return CUDA_SUCCESS;
     }

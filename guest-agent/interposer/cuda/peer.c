@@ -27,11 +27,12 @@ HWS_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUde
 HWS_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
                                             CUdevice dstDevice) {
     HWS_ENTER_LOCAL();
-    HWS_REQUIRE(value != NULL && (int) attrib > 0);
+    HWS_REQUIRE(value != NULL);
     const hws_device_t *source = hws_device_get(srcDevice), *target = hws_device_get(dstDevice);
     if (source == NULL || target == NULL || source == target) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
+    HWS_REQUIRE((int) attrib > 0);
     HWS_ENTER();
     return hws_call_hwsPeerAttribute(source->ordinal, target->ordinal, (int) attrib, value);
 }

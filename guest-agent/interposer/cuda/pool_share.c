@@ -87,7 +87,10 @@ HWS_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
 
 HWS_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData) {
     static const unsigned char zero[sizeof(((hws_exported_pointer_t *) 0)->zero)];
-    HWS_ENTER_CONTEXT();
+    HWS_ENTER_LOCAL(); /* CUDA imports memory after the error of a kernel, too */
+    if (hws_tls.context == 0) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
     HWS_UNSAFE();
     const uint64_t imported = (uint64_t) (uintptr_t) pool;
     CUdevice device = hws_pool_imported(imported);

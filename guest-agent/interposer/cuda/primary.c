@@ -92,7 +92,7 @@ HWS_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
     unsigned before;
     int active;
     HWS_TRY(cuDevicePrimaryCtxGetState(dev, &before, &active));
-    HWS_REQUIRE(hws_context_flags_valid(flags));
+    HWS_REQUIRE(hws_context_flags_valid(flags) && (flags & CU_CTX_MAP_HOST) == 0); /* each context maps host memory */
     return active ? CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE : cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-#define FLAG_LEGACY 1u     /* CU_GET_PROC_ADDRESS_LEGACY_STREAM */
-#define FLAG_PER_THREAD 2u /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
+#define VERSION_OF_MAJOR 1000 /* 13000 for 13.0 */
+#define FLAG_LEGACY 1u        /* CU_GET_PROC_ADDRESS_LEGACY_STREAM */
+#define FLAG_PER_THREAD 2u    /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
 
 typedef struct hws_proc {
     const char *name;
@@ -60,9 +61,14 @@ static CUdriverProcAddressQueryResult find(const char *name, int version, bool p
     return CU_GET_PROC_ADDRESS_SUCCESS;
 }
 
+/* Whether the version is of a later major release. One of a later minor release works with this driver. */
+static bool is_later(int version) {
+    return version / VERSION_OF_MAJOR > HWS_DRIVER_VERSION / VERSION_OF_MAJOR;
+}
+
 HWS_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                                         CUdriverProcAddressQueryResult *symbolStatus) {
-    HWS_REQUIRE(symbol != NULL && pfn != NULL && flags <= FLAG_PER_THREAD);
+    HWS_REQUIRE(symbol != NULL && pfn != NULL && flags <= FLAG_PER_THREAD && !is_later(cudaVersion));
     void *function = NULL;
     CUdriverProcAddressQueryResult status = find(symbol, cudaVersion, flags == FLAG_PER_THREAD, &function);
     *pfn = function;
@@ -73,7 +79,7 @@ HWS_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cuda
 }
 
 HWS_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
-    HWS_REQUIRE(symbol != NULL && pfn != NULL && flags <= FLAG_PER_THREAD);
+    HWS_REQUIRE(symbol != NULL && pfn != NULL && flags <= FLAG_PER_THREAD && !is_later(cudaVersion));
     void *function = NULL;
     if (find(symbol, cudaVersion, flags == FLAG_PER_THREAD, &function) != CU_GET_PROC_ADDRESS_SUCCESS) {
         return CUDA_ERROR_NOT_FOUND;

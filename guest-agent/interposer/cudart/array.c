@@ -128,7 +128,8 @@ HWS_API cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaA
 /* The driver's descriptor; cudaErrorInvalidChannelDescriptor when the channels are invalid. */
 static cudaError_t hws_array_describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
                                       unsigned int flags, CUDA_ARRAY3D_DESCRIPTOR *descriptor_out) {
-    if (desc == NULL) {
+    /* NVIDIA's runtime asks for the number of layers before the error of a kernel, or a capture. */
+    if (desc == NULL || ((flags & CUDA_ARRAY3D_LAYERED) != 0 && extent.depth == 0)) {
         return cudaErrorInvalidValue;
     }
     memset(descriptor_out, 0, sizeof *descriptor_out);

@@ -83,6 +83,7 @@ HWS_API cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache 
     CUkernel kernel;
     CUdevice device;
     HWS_TRY(hws_function_find(func, &kernel, &device));
+    HWS_TRY(hws_context_ask());
     return hws_result(cuKernelSetCacheConfig(kernel, (CUfunc_cache) cacheConfig, device));
 }
 

@@ -12,6 +12,7 @@ static cudaError_t hws_mem_prefetch HWS_MEM_PREFETCH {
 
 static cudaError_t hws_mem_advise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice,
                                   struct cudaMemLocation location) {
+    HWS_REQUIRE(advice >= cudaMemAdviseSetReadMostly && advice <= cudaMemAdviseUnsetAccessedBy);
     HWS_ENTER_CONTEXT();
     CUmemLocation driverLocation = {.type = (CUmemLocationType) location.type, .id = location.id};
     return hws_result(cuMemAdvise_v2((CUdeviceptr) (uintptr_t) devPtr, count, (CUmem_advise) advice, driverLocation));

@@ -27,7 +27,7 @@ HWS_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *
                                                                            unsigned int flags) {
     CUfunction function;
     HWS_ENTER_WORKING();
-    HWS_REQUIRE(numBlocks != NULL);
+    HWS_REQUIRE(numBlocks != NULL && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
     HWS_TRY(hws_occupancy_find(func, &function));
     return hws_result(
         cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, function, blockSize, dynamicSMemSize, flags));
