@@ -14,12 +14,12 @@ public final class ErrorsMain {
 
         Calls functions of the driver and of the runtime with random arguments, legal and illegal, and makes a few
         fixed calls of the runtime, natively and through a broker of its own, over shared memory and over TCP. Compares
-        results, outputs and contents of memory. Where there is no NVIDIA GPU, it compares result codes with a recorded
-        native run, and the carriers with each other.
+        results, outputs and contents of memory. Where there is no NVIDIA GPU, it compares result codes with recorded
+        native runs, and the carriers with each other.
 
           --seed     seed of the calls (1)
           --calls    number of calls (5000)
-          --native   a native run of the same seed and number of calls, instead of one here
+          --native   a native run of the same seed and number of calls, instead of one here or the records
           --json     writes all results to FILE as well
           --backend  the GPU that the workers open (default auto)
           --keep     keeps logs and outputs""";

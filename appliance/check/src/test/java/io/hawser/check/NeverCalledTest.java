@@ -14,20 +14,23 @@ import java.util.zip.GZIPInputStream;
 import org.junit.jupiter.api.Test;
 
 class NeverCalledTest {
-    private static Trace recorded() throws IOException {
+    private static Trace recorded(String name) throws IOException {
         try (BufferedReader reader = new BufferedReader(new InputStreamReader(
-            new GZIPInputStream(NeverCalledTest.class.getResourceAsStream("native-errors.gz")),
+            new GZIPInputStream(NeverCalledTest.class.getResourceAsStream(name)),
             StandardCharsets.ISO_8859_1))) {
             return Trace.of(reader.lines());
         }
     }
 
     @Test
-    void shouldFindEachFunctionInTheRecordedRunOrInTheList() throws IOException {
-        Trace trace = recorded();
-        assertTrue(trace.functions().size() > 700);
-        assertEquals(Errors.RECORDED_CALLS, trace.calls().size());
-        assertEquals(List.of(), NeverCalled.ofResource().missing(trace));
+    void shouldFindEachFunctionInEachRecordedRunOrInTheList() throws IOException {
+        for (String name : Errors.RECORDED) {
+            Trace trace = recorded(name);
+            assertTrue(trace.functions().size() > 700);
+            assertTrue(trace.hasCases());
+            assertEquals(Errors.RECORDED_CALLS, trace.withoutCases().calls().size());
+            assertEquals(List.of(), NeverCalled.ofResource().missing(trace));
+        }
     }
 
     @Test
