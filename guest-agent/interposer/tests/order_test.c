@@ -237,6 +237,88 @@ static void shouldSetTheNodesOfAChildGraph(void) {
     HWS_CHECK(cuGraphNodeSetParams(node, &params) == CUDA_ERROR_NOT_SUPPORTED);
 }
 
+static void shouldRefuseQueriesOfAStreamThatCaptures(void) {
+    start_kernel_program();
+    unsigned long long id;
+    CUdevice device;
+    CUgraph graph;
+    HWS_CHECK(cuStreamEndCapture(stream, NULL) == CUDA_ERROR_ILLEGAL_STATE);
+    HWS_CHECK(cuStreamGetId(stream, &id) == CUDA_SUCCESS && cuStreamGetDevice(stream, &device) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamGetId(stream, &id) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    HWS_CHECK(cuStreamGetDevice(stream, &device) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    HWS_CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+}
+
+static void shouldCheckAnInvalidCaptureBeforeFlags(void) {
+    start_kernel_program();
+    CUevent event;
+    HWS_CHECK(cuEventCreate(&event, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamWaitEvent(stream, event, 99) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    HWS_CHECK(cuStreamWaitEvent(stream, event, 99) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+static void shouldKeepTheNodesOfAGraphThatAStreamFills(void) {
+    start_kernel_program();
+    CUgraph graph, same;
+    CUgraphNode node;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddEmptyNode(&node, graph, NULL, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamBeginCaptureToGraph(stream, graph, &node, NULL, 1, CU_STREAM_CAPTURE_MODE_RELAXED)
+              == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphDestroyNode(node) == CUDA_ERROR_ILLEGAL_STATE);
+    HWS_CHECK(cuStreamEndCapture(stream, &same) == CUDA_SUCCESS && cuGraphDestroyNode(node) == CUDA_SUCCESS);
+}
+
+static void shouldRecordEventsOfTheContextOnly(void) {
+    start_kernel_program();
+    CUcontext other;
+    CUevent own, foreign;
+    HWS_CHECK(cuEventCreate(&own, 0) == CUDA_SUCCESS && cuCtxCreate_v2(&other, 0, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuEventCreate(&foreign, 0) == CUDA_SUCCESS && cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    HWS_CHECK(cuCtxRecordEvent(context, own) == CUDA_SUCCESS && cuCtxRecordEvent(other, foreign) == CUDA_SUCCESS);
+    HWS_CHECK(cuCtxRecordEvent(context, foreign) == CUDA_ERROR_INVALID_HANDLE);
+    HWS_CHECK(cuCtxWaitEvent(context, foreign) == CUDA_SUCCESS);
+}
+
+static void shouldCheckPlainArgumentsBeforeTheErrorOfAKernel(void) {
+    start_kernel_program();
+    CUgraph graph;
+    CUgraphNode node;
+    unsigned flags;
+    HWS_CHECK(cuGraphCreate(&graph, 0) == CUDA_SUCCESS && cuProfilerStart() == CUDA_SUCCESS);
+    fail_kernel();
+    HWS_CHECK(cuStreamGetFlags(stream, NULL) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuStreamGetFlags(stream, &flags) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode) 7) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    HWS_CHECK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, NULL, context) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuProfilerStart() == CUDA_ERROR_ILLEGAL_ADDRESS && cuProfilerStop() == CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void shouldChangeCopiesOfOneRowOnly(void) {
+    start_kernel_program();
+    work_t work;
+    CUgraphExec exec;
+    make_work(&work);
+    HWS_CHECK(cuGraphInstantiateWithFlags(&exec, work.graph, 0) == CUDA_SUCCESS);
+    work.box.WidthInBytes = 4;
+    HWS_CHECK(cuGraphExecMemcpyNodeSetParams(exec, work.copy, &work.box, context) == CUDA_SUCCESS);
+    work.box.Height = 2;
+    work.box.srcPitch = work.box.dstPitch = 8;
+    HWS_CHECK(cuGraphExecMemcpyNodeSetParams(exec, work.copy, &work.box, context) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void shouldFindNoFunctionOfALaterMajorVersion(void) {
+    void *found;
+    CUdriverProcAddressQueryResult status;
+    HWS_CHECK(cuGetProcAddress("cuLaunchKernel", &found, 13010, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGetProcAddress("cuLaunchKernel", &found, 99000, 0) == CUDA_ERROR_INVALID_VALUE);
+    HWS_CHECK(cuGetProcAddress_v2("cuLaunchKernel", &found, 99000, 0, &status) == CUDA_ERROR_INVALID_VALUE);
+}
+
 int main(void) {
     RUN(shouldCheckHandlesOfArraysBeforeCuInit, 0);
     RUN(shouldLetTheFirstKindOfCaptureMakeUnsafeCalls, 0);
@@ -249,6 +331,13 @@ int main(void) {
     RUN(shouldLaunchAFunctionOnlyInItsContext, 0);
     RUN(shouldCheckTheKindsOfAllPlacesOfAPoolFirst, 0);
     RUN(shouldFindNoFunctionWithoutAName, 0);
+    RUN(shouldRefuseQueriesOfAStreamThatCaptures, 0);
+    RUN(shouldCheckAnInvalidCaptureBeforeFlags, 0);
+    RUN(shouldKeepTheNodesOfAGraphThatAStreamFills, 0);
+    RUN(shouldRecordEventsOfTheContextOnly, 0);
+    RUN(shouldCheckPlainArgumentsBeforeTheErrorOfAKernel, 0);
+    RUN(shouldChangeCopiesOfOneRowOnly, 0);
+    RUN(shouldFindNoFunctionOfALaterMajorVersion, 0);
     RUN_SAYING(shouldSetTheNodesOfAChildGraph, 1, "a child graph with other nodes or edges");
     return 0;
 }
