@@ -8,6 +8,7 @@ import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.GraphBackend;
 import io.hawser.cuda.backend.GraphNode;
 import io.hawser.cuda.generated.CUfunction_attribute;
+import io.hawser.cuda.generated.CUlimit;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -87,6 +88,19 @@ class SoftwareBackendTest {
     void close() {
         backend.close();
         arena.close();
+    }
+
+    @Test
+    void shouldAnswerLimitsThatNoProgramCanSet() {
+        ok(backend.driver().cuCtxGetLimit(out, CUlimit.CU_LIMIT_SHMEM_SIZE));
+        assertEquals(Properties.SHARED_BYTES_OPT_IN, out.get(ValueLayout.JAVA_LONG, 0));
+        ok(backend.driver().cuCtxGetLimit(out, CUlimit.CU_LIMIT_CIG_ENABLED));
+        assertEquals(0, out.get(ValueLayout.JAVA_LONG, 0));
+        assertEquals(CUDA_ERROR_NOT_PERMITTED, backend.driver().cuCtxSetLimit(CUlimit.CU_LIMIT_SHMEM_SIZE, 4096));
+        assertEquals(CUDA_ERROR_UNSUPPORTED_LIMIT,
+            backend.driver().cuCtxGetLimit(out, CUlimit.CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED));
+        assertEquals(CUDA_ERROR_UNSUPPORTED_LIMIT,
+            backend.driver().cuCtxSetLimit(CUlimit.CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4));
     }
 
     @Test
