@@ -29,6 +29,8 @@ static const struct {
     {"libcufft.so.11", "libcufft", "11", false},
     {"libcufft.so.12", "libcufft", "12", false},
     {"libcudnn.so.9", "libcudnn", "9", true},
+    {"libcusolver.so.11", "libcusolver", "11", false},
+    {"libcusolver.so.12", "libcusolver", "12", false},
 };
 #define LIBRARIES (sizeof libraries / sizeof *libraries)
 

@@ -32,18 +32,6 @@ typedef struct content {
     uint8_t payload[PROBE_BYTES];
 } content_t;
 
-static void reduce(content_t *content, const hws_vary_t *range) {
-    uint8_t *at = content->payload + range->offset;
-    if (!range->address) {
-        memset(at, 0, range->bytes);
-        return;
-    }
-    uint64_t address;
-    memcpy(&address, at, sizeof address);
-    address = (address & 0xff) | (address != 0 ? 0x100 : 0); /* cudaMalloc aligns to 256 */
-    memcpy(at, &address, sizeof address);
-}
-
 static uint64_t hash_of(const void *bytes, uint32_t count) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (uint32_t i = 0; i + 8 <= count; i += 8) {
@@ -116,9 +104,7 @@ static int probe(uint64_t stream, uint32_t opcode, uint32_t flags, const void *p
         content.opcode = opcode;
         content.context = hws_tls.context;
         memcpy(content.payload, payload, payload_bytes);
-        for (uint32_t i = 0; i < count; i++) {
-            reduce(&content, &ranges[i]);
-        }
+        hws_reduce(content.payload, ranges, count);
         hash = hash_of(&content, bytes);
         known = atomic_load_explicit(slot_of(&content, bytes, hash), memory_order_acquire) != NULL;
     }

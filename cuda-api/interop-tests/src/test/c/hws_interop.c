@@ -76,6 +76,13 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
     return reply_length == 0 ? 0 : HWS_LOST_STATUS;
 }
 
+int hws_ask(uint32_t opcode, const void *payload, uint32_t payload_length, const hws_vary_t *ranges, uint32_t count,
+            void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
+    (void) ranges;
+    (void) count;
+    return hws_call(opcode, HWS_FLAG_REPLY, payload, payload_length, NULL, 0, reply, reply_capacity, reply_bytes_p);
+}
+
 int hws_read(uint32_t opcode, const void *payload, uint32_t payload_length, const hws_target_t *target, bool wait) {
     (void) target;
     (void) wait;

@@ -42,6 +42,16 @@ public final class Sizes {
         return number == 0 ? ifZero : otherwise;
     }
 
+    /** The smaller one; {@link #MOST} if one is negative. */
+    public static long min(long a, long b) {
+        return a < 0 || b < 0 ? MOST : Math.min(a, b);
+    }
+
+    /** What a letter of LAPACK asks for: all singular vectors, those that the matrix has, or none. */
+    public static long job(long letter, long ifA, long ifS) {
+        return letter == 'A' ? ifA : letter == 'S' ? ifS : 0;
+    }
+
     /** Span of a matrix of columns that are {@code ld} elements apart. */
     public static long matrix(long ld, long rows, long columns, long elementBytes) {
         return box(multiply(ld, elementBytes), columns, multiply(rows, elementBytes));

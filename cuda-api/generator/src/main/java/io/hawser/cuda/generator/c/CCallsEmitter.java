@@ -143,12 +143,10 @@ final class CCallsEmitter {
         if (function.reply() == Reply.DATA) {
             sent(out, function, "hws_read(%s, %s, hws_target, hws_wait)".formatted(opcode, payload));
         } else if (function.reply() == Reply.PROBE) {
-            List<String> ranges = new ArrayList<>();
-            function.request().slots().forEach(slot -> ranges.addAll(identity(slot)));
             if (function.hasOutputs()) {
                 out.open("if (%s->onDevice)", function.results().getFirst().name());
             }
-            out.line("static const hws_vary_t hws_varies[] = {%s};", String.join(", ", ranges));
+            varies(out, function);
             sent(out, function, "hws_probe(%s, %s, %s, hws_varies, sizeof hws_varies / sizeof *hws_varies)".formatted(
                 opcode, credited, payload));
             if (function.hasOutputs()) {
@@ -162,7 +160,17 @@ final class CCallsEmitter {
         }
     }
 
+    /** The parts of the payload that do not belong to the call's kind. */
+    private static void varies(Code out, ApiFunction function) {
+        List<String> ranges = new ArrayList<>();
+        function.request().slots().forEach(slot -> ranges.addAll(identity(slot)));
+        out.line("static const hws_vary_t hws_varies[] = {%s};", String.join(", ", ranges));
+    }
+
     private void wait(Code out, ApiFunction function, String payload, String tail) {
+        if (function.memo()) {
+            varies(out, function);
+        }
         new CReplyEmitter(library, out).call(function, CNames.opcode(function), function.credited()
             ? "HWS_FLAG_REPLY | HWS_FLAG_CREDITED" : "HWS_FLAG_REPLY", payload, tail);
     }

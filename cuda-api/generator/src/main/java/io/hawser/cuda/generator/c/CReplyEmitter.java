@@ -36,8 +36,13 @@ final class CReplyEmitter {
             reply = "hws_reply, (uint32_t) sizeof hws_reply";
         }
         out.line("uint32_t hws_reply_bytes = 0;");
-        out.line("int hws_status = hws_call(%s, %s, %s, %s, %s, &hws_reply_bytes);", opcode, flags, payload, bulk,
-            reply);
+        if (function.memo()) {
+            out.line("int hws_status = hws_ask(%s, %s, hws_varies, sizeof hws_varies / sizeof *hws_varies, %s,", opcode,
+                payload, reply).line("    &hws_reply_bytes);");
+        } else {
+            out.line("int hws_status = hws_call(%s, %s, %s, %s, %s, &hws_reply_bytes);", opcode, flags, payload, bulk,
+                reply);
+        }
         CCallsEmitter.watch(out, function);
         out.open("if (hws_status != 0)").line("return hws_%s_result(hws_status);", library.name()).close();
         check(function, fixed, buffers);

@@ -53,10 +53,17 @@ final class JavaDriverEmitter {
         return functions.size() == 1 ? "" : " and its " + (functions.size() - 1) + " other forms";
     }
 
-    /** The function whose parameters the method has: one with 64-bit integers, if there is any. */
+    /** The function whose parameters the method has: one with 64-bit integers and double, if there is any. */
     static ApiFunction widest(List<ApiFunction> functions) {
-        return functions.stream().filter(f -> f.family() != null && f.family().isWide()).findFirst()
-            .orElse(functions.getFirst());
+        ApiFunction widest = functions.getFirst();
+        for (ApiFunction function : functions) {
+            widest = numberBytes(function) > numberBytes(widest) ? function : widest;
+        }
+        return widest;
+    }
+
+    private static int numberBytes(ApiFunction function) {
+        return function.params().stream().filter(p -> p.shape() == Shape.NUMBER).mapToInt(p -> p.value().size()).sum();
     }
 
     /** Parameters of the method that serves these functions. */

@@ -75,12 +75,13 @@ final class JavaForeignEmitter {
         out.open("public int %s(%s)", name, JavaDriverEmitter.familyParameters(library, members));
         boolean hasForms = members.getFirst().family().form() != null;
         if (!hasForms) {
-            out.line("return %s;", select(members)).close().line();
+            out.line("return %s;", select(members, members)).close().line();
             return;
         }
         out.open("return switch (form)");
         members.stream().collect(Collectors.groupingBy(f -> f.family().constant(), LinkedHashMap::new,
-            Collectors.toList())).forEach((form, both) -> out.line("case %s -> %s;", form, select(both)));
+            Collectors.toList())).forEach((form, both) -> out.line("case %s -> %s;", form,
+                select(both, members)));
         if (members.stream().map(f -> f.family().constant()).distinct().count() < library.forms().size()) {
             out.line("default -> %s.%s;", library.result(), library.errors().notSupported());
         }
@@ -88,8 +89,8 @@ final class JavaForeignEmitter {
     }
 
     /** The call of one function, or the choice between the two widths. */
-    private static String select(List<ApiFunction> both) {
-        ApiFunction wide = JavaDriverEmitter.widest(both);
+    private static String select(List<ApiFunction> both, List<ApiFunction> members) {
+        ApiFunction wide = JavaDriverEmitter.widest(members);
         return both.stream().sorted(Comparator.comparing(f -> !f.family().isWide()))
             .map(f -> f.symbol() + "(" + f.params().stream().map(p -> narrowed(p, wide)).collect(Collectors.joining(
                 ", ")) + ")")
@@ -165,8 +166,8 @@ final class JavaForeignEmitter {
         out.open(block);
         out.line("return (int) %s.invokeExact(%s);", constant(function), function.params().stream().map(argument)
             .collect(Collectors.joining(", ")));
-        out.close("} catch (Throwable e) {");
-        out.line("    throw NativeLibrary.unexpected(e);");
+        out.close("} catch (Throwable thrown) {");
+        out.line("    throw NativeLibrary.unexpected(thrown);");
         out.line("}");
         out.close().line();
     }

@@ -14,6 +14,7 @@ import java.util.Map;
  * @param returns C's type of its result; null for the library's result type.
  * @param reply kind of reply; null with {@code sameAs}.
  * @param credited whether it costs credit.
+ * @param memo whether the guest remembers the answers to a synchronous call, by its kind as for {@link Reply#PROBE}.
  * @param gate its effect on host functions that wait for the guest; null for none.
  * @param guestReason why its guest code is hand-written; null when it is generated.
  * @param workerReason why its worker code is hand-written; null when it is generated.
@@ -29,7 +30,8 @@ import java.util.Map;
  * @param answer the places of the reply's values.
  */
 public record ApiFunction(String symbol, Family family, Integer opcode, int since, String returns,
-    Reply reply, boolean credited, Gate gate, String guestReason, String workerReason, boolean backend, boolean context,
+    Reply reply, boolean credited, boolean memo, Gate gate, String guestReason, String workerReason, boolean backend,
+    boolean context,
     boolean ptsz, boolean ptds, String sameAs, Map<String, String> with, List<String> wire,
     List<Param> params, Wire request, Wire answer) {
 

@@ -112,7 +112,7 @@ public final class DescriptionReader {
         Reply reply = yaml.reply() == null ? null : Reply.valueOf(yaml.reply().toUpperCase(Locale.ROOT));
         String guest = reason(yaml, "guest", yaml.guest());
         return new ApiFunction(yaml.symbol(), family, travels ? library << 16 | yaml.opcode() : null,
-            version(yaml.symbol(), yaml.since()), yaml.returns(), reply, yaml.credited(),
+            version(yaml.symbol(), yaml.since()), yaml.returns(), reply, yaml.credited(), yaml.memo(),
             yaml.gate() == null ? null : Gate.valueOf(yaml.gate().toUpperCase(Locale.ROOT)),
             guest == null && reply == Reply.LOCAL ? local : guest,
             reason(yaml, "worker", yaml.worker()), travels && (yaml.backend() == null || yaml.backend()),

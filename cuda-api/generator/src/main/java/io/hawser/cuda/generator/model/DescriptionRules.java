@@ -79,6 +79,10 @@ final class DescriptionRules {
             && !(function.reply() == Reply.PROBE && hasResultsOnly)) {
             throw bad(symbol, "only a synchronous function has outputs", "reply=" + function.reply());
         }
+        if (function.memo() && (function.reply() != Reply.SYNC || function.credited() || !function.hasOutputs()
+            || !function.answer().buffers().isEmpty() || !function.request().buffers().isEmpty())) {
+            throw bad(symbol, "memo is for synchronous questions without work and buffers", "");
+        }
         if (!function.backend() && function.travels() && function.workerReason() == null) {
             throw bad(symbol, "a function without a backend method is manual in the worker", "");
         }

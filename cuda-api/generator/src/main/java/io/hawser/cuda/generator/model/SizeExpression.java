@@ -15,7 +15,8 @@ import java.util.stream.Stream;
  * {@code matrix(ld, rows, columns, elementBytes)} and {@code vector(n, increment, elementBytes)}. {@code triangle(n)}
  * is the number of elements of a packed triangle. {@code element(cudaDataType)} is the bytes of an element, and
  * {@code compute(cublasComputeType_t, cudaDataType)} those of a number of a product; sizes of numbers have both.
- * {@code sum(array, elementBytes)} adds the integers of an array of the call.
+ * {@code sum(array, elementBytes)} adds the integers of an array of the call. {@code min(a, b)} is the smaller one, and
+ * {@code job(letter, ifA, ifS)} what LAPACK's letter for singular vectors asks for, 0 for any other letter.
  */
 public sealed interface SizeExpression {
     /** A number. */
@@ -32,7 +33,7 @@ public sealed interface SizeExpression {
 
     /** The operations with a name: the number of their operands. */
     Map<String, Integer> OPERATIONS = Map.of("box", 3, "pick", 3, "matrix", 4, "vector", 3, "triangle", 1,
-        "element", 1, "compute", 2, "sum", 2);
+        "element", 1, "compute", 2, "sum", 2, "min", 2, "job", 3);
 
     /** Parses a text; error messages name the {@code owner}. */
     static SizeExpression parse(String owner, String text) {
@@ -176,7 +177,7 @@ public sealed interface SizeExpression {
             return new DescriptionException(owner + ": a size is made of names, numbers, +, * and () and of"
                 + " box(pitch, rows, width), pick(number, ifZero, otherwise), matrix(ld, rows, columns, bytes),"
                 + " vector(n, increment, bytes), triangle(n), element(type), compute(computation, type),"
-                + " sum(array, elementBytes): size=" + text + ", at=" + at);
+                + " sum(array, elementBytes), min(a, b), job(letter, ifA, ifS): size=" + text + ", at=" + at);
         }
     }
 }

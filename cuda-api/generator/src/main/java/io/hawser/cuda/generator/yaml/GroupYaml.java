@@ -28,6 +28,7 @@ public record GroupYaml(String library, String group, String local, List<JsonNod
      * @param returns C's type of its result; null for the library's result type.
      * @param reply sync, async, probe, data or local; null with {@code sameAs}.
      * @param credited whether it costs credit.
+     * @param memo whether equal calls get the answer of the first one: the guest does not ask again.
      * @param gate waits, answers, issues or opens; null for none of these.
      * @param guest generated (default) or {manual: reason}.
      * @param worker generated (default) or {manual: reason}.
@@ -43,7 +44,7 @@ public record GroupYaml(String library, String group, String local, List<JsonNod
      */
     public record FunctionYaml(String symbol, List<String> forms, boolean wide, Integer opcode, String since,
         String returns, String reply,
-        boolean credited, String gate, JsonNode guest, JsonNode worker, Boolean backend, Boolean context,
+        boolean credited, boolean memo, String gate, JsonNode guest, JsonNode worker, Boolean backend, Boolean context,
         boolean ptsz, boolean ptds, String sameAs, Map<String, String> with, List<String> wire,
         List<ParamYaml> params) {
     }

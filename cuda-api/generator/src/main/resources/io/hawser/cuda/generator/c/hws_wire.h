@@ -88,6 +88,28 @@ typedef struct hws_vary {
 int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const hws_vary_t *ranges,
               uint32_t count);
 
+/*
+ * As hws_call() for a question whose answer depends on the payload without the ranges only: an equal question gets the
+ * first one's reply. Failures are not remembered.
+ */
+int hws_ask(uint32_t opcode, const void *payload, uint32_t payload_bytes, const hws_vary_t *ranges, uint32_t count,
+            void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p);
+
+/* Removes from a payload what does not belong to its kind. */
+static inline void hws_reduce(uint8_t *payload, const hws_vary_t *ranges, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *at = payload + ranges[i].offset;
+        if (!ranges[i].address) {
+            memset(at, 0, ranges[i].bytes);
+            continue;
+        }
+        uint64_t address;
+        memcpy(&address, at, sizeof address);
+        address = (address & 0xff) | (address != 0 ? 0x100 : 0); /* cudaMalloc aligns to 256 */
+        memcpy(at, &address, sizeof address);
+    }
+}
+
 /* Ends the session: the reply's length contradicts its fields, so the worker is not one of Hawser's. */
 __attribute__((cold)) static inline int hws_bad_reply(const char *function, uint32_t reply_bytes) {
     return hws_channel_fail(HWS_LOST_STATUS, "the reply to %s has a wrong length: replyBytes=%u", function,

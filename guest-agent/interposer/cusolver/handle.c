@@ -1,0 +1,96 @@
+/* Handles: their state stays in the guest, and travels with each call that uses it. */
+#include "hws_cusolver.h"
+
+#include "hws_cusolver_calls.h"
+
+#include <stdlib.h>
+
+HwsSolverHandle *hws_solver_state(cusolverDnHandle_t handle) {
+    const hws_service_t *service = hws_math_service();
+    return service == NULL ? NULL : service->handle_data(HWS_KIND_CUSOLVER, (uintptr_t) handle);
+}
+
+cusolverStatus_t hws_unsupported(const char *name) {
+    hws_math_unsupported(name);
+    return CUSOLVER_STATUS_NOT_SUPPORTED;
+}
+
+HWS_EXPORT cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t *handle) {
+    HWS_REQUIRE(handle != NULL);
+    CUdevice device = 0;
+    if (!hws_math_need_context() || cuCtxGetDevice(&device) != CUDA_SUCCESS) {
+        return CUSOLVER_STATUS_NOT_INITIALIZED;
+    }
+    HWS_ENTER();
+    const hws_service_t *service = hws_math_service();
+    HwsSolverHandle *state = calloc(1, sizeof *state);
+    uint64_t id = state == NULL ? 0 : service->handle_new(HWS_KIND_CUSOLVER);
+    if (id == 0) {
+        free(state);
+        return CUSOLVER_STATUS_ALLOC_FAILED;
+    }
+    state->id = id;
+    state->device = device;
+    service->handle_attach(HWS_KIND_CUSOLVER, id, state); /* the handle owns it */
+    cusolverStatus_t status = hws_call_cusolverDnCreate((cusolverDnHandle_t) (uintptr_t) id);
+    if (status != CUSOLVER_STATUS_SUCCESS) {
+        service->handle_drop(HWS_KIND_CUSOLVER, id);
+        return status;
+    }
+    *handle = (cusolverDnHandle_t) (uintptr_t) id;
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+HWS_EXPORT cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t handle, CUstream streamId) {
+    HwsSolverHandle *state = hws_solver_state(handle);
+    HWS_NEED(state != NULL, CUSOLVER_STATUS_NOT_INITIALIZED);
+    state->stream = (uintptr_t) streamId;
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+HWS_EXPORT cusolverStatus_t cusolverDnGetStream(cusolverDnHandle_t handle, CUstream *streamId) {
+    const HwsSolverHandle *state = hws_solver_state(handle);
+    HWS_NEED(state != NULL, CUSOLVER_STATUS_NOT_INITIALIZED);
+    HWS_REQUIRE(streamId != NULL);
+    *streamId = (CUstream) (uintptr_t) state->stream;
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+/* Setter and getter of a mode. A field of 0 is the library's default, the first mode. */
+#define HWS_MODE(name, type, first, last, argument, field)                                                             \
+    HWS_EXPORT cusolverStatus_t cusolverDnSet##name(cusolverDnHandle_t handle, type argument) {                        \
+        HwsSolverHandle *state = hws_solver_state(handle);                                                             \
+        HWS_NEED(state != NULL, CUSOLVER_STATUS_NOT_INITIALIZED);                                                      \
+        HWS_REQUIRE((int) (argument) >= (int) (first) && (int) (argument) <= (int) (last));                            \
+        state->field = (uint32_t) (argument);                                                                          \
+        return CUSOLVER_STATUS_SUCCESS;                                                                                \
+    }                                                                                                                  \
+    HWS_EXPORT cusolverStatus_t cusolverDnGet##name(cusolverDnHandle_t handle, type *argument) {                       \
+        const HwsSolverHandle *state = hws_solver_state(handle);                                                       \
+        HWS_NEED(state != NULL, CUSOLVER_STATUS_NOT_INITIALIZED);                                                      \
+        HWS_REQUIRE((argument) != NULL);                                                                               \
+        *(argument) = state->field == 0 ? (first) : (type) state->field;                                               \
+        return CUSOLVER_STATUS_SUCCESS;                                                                                \
+    }
+
+HWS_MODE(DeterministicMode, cusolverDeterministicMode_t, CUSOLVER_DETERMINISTIC_RESULTS,
+         CUSOLVER_ALLOW_NON_DETERMINISTIC_RESULTS, mode, deterministicMode)
+HWS_MODE(MathMode, cusolverMathMode_t, CUSOLVER_DEFAULT_MATH, CUSOLVER_FP32_EMULATED_BF16X9_MATH, mode, mathMode)
+HWS_MODE(EmulationStrategy, cudaEmulationStrategy_t, CUDA_EMULATION_STRATEGY_DEFAULT, CUDA_EMULATION_STRATEGY_EAGER,
+         strategy, emulationStrategy)
+
+const HwsScalar *hws_solver_number(const void *pointer, uint64_t bytes, HwsScalar *scalar) {
+    if (bytes == 0 || bytes > sizeof scalar->value) {
+        return NULL;
+    }
+    scalar->valueBytes = (uint32_t) bytes;
+    if (pointer != NULL) {
+        memcpy(scalar->value, pointer, bytes);
+    }
+    return scalar;
+}
+
+const HwsSolverHost *hws_solver_host(const void *buffer, uint64_t bytes, HwsSolverHost *host) {
+    host->bytes = bytes;
+    return buffer != NULL || bytes == 0 ? host : NULL;
+}
