@@ -89,8 +89,3 @@ const HwsScalar *hws_solver_number(const void *pointer, uint64_t bytes, HwsScala
     }
     return scalar;
 }
-
-const HwsSolverHost *hws_solver_host(const void *buffer, uint64_t bytes, HwsSolverHost *host) {
-    host->bytes = bytes;
-    return buffer != NULL || bytes == 0 ? host : NULL;
-}

@@ -39,9 +39,6 @@ HwsSolverHandle *hws_solver_state(cusolverDnHandle_t handle);
 #define HWS_DESCRIPTOR_HwsSolverParams(params) hws_solver_params(params)
 #define HWS_DESCRIPTOR_HwsSolverJacobi(info) hws_solver_jacobi(info)
 
-/* The program's workspace in host memory: the worker has its own of this size, and needs no address. */
-#define HWS_DESCRIPTOR_HwsSolverHost(buffer) hws_solver_host((buffer), workspaceInBytesOnHost, &(HwsSolverHost) {0})
-
 /* A number in host memory that the call reads. NULL, which is legal where the call needs no number, is 0. */
 #define HWS_SCALAR(type, pointer, bytes, is_read) hws_solver_number((pointer), (bytes), &(type) {0})
 
@@ -50,9 +47,6 @@ const HwsScalar *hws_solver_number(const void *pointer, uint64_t bytes, HwsScala
 /* The settings of an object; those of NULL for NULL. */
 const HwsSolverParams *hws_solver_params(cusolverDnParams_t params);
 const HwsSolverJacobi *hws_solver_jacobi(const void *info);
-
-/* NULL when the workspace is missing. */
-const HwsSolverHost *hws_solver_host(const void *buffer, uint64_t bytes, HwsSolverHost *host);
 
 cusolverStatus_t hws_unsupported(const char *name);
 

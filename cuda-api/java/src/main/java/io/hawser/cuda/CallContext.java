@@ -78,6 +78,14 @@ public interface CallContext {
      */
     MemorySegment number(MemorySegment content, long bytes);
 
+    /**
+     * Host memory that a library works in, aligned to 16. It stays with the call's handle, so work that the call leaves
+     * in its stream may use it; later calls with this handle use it as well.
+     *
+     * @return a segment of at least these bytes; {@link MemorySegment#NULL} for 0.
+     */
+    MemorySegment workspace(long bytes);
+
     /** States that the call's results are those of another library than the driver: what rejecting checks report. */
     void answerIn(int invalidValue, int invalidHandle);
 

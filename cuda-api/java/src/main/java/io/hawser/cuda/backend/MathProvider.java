@@ -46,6 +46,15 @@ public interface MathProvider {
         return null;
     }
 
+    /**
+     * Opens cuSOLVER.
+     *
+     * @return null when the machine has no such library; the log gives the reason.
+     */
+    default CusolverBackend cusolver(GpuBackend gpu) {
+        return null;
+    }
+
     /** Loads the first library of these names that the broker has found; null when it has found none, or none loads. */
     static NativeLibrary load(String... sonames) {
         String listed = System.getenv(LIBRARIES);

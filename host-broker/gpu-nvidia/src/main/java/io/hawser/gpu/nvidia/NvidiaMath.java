@@ -4,6 +4,7 @@ import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.CublasLtBackend;
 import io.hawser.cuda.backend.CudnnBackend;
 import io.hawser.cuda.backend.CufftBackend;
+import io.hawser.cuda.backend.CusolverBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
@@ -44,5 +45,16 @@ public final class NvidiaMath implements MathProvider {
         MathProvider.load("libnvrtc.so.13", "libnvrtc.so.12");
         NativeLibrary library = needed == null ? null : MathProvider.load("libcudnn.so.9");
         return library == null ? null : new NvidiaCudnn(library);
+    }
+
+    @Override
+    public CusolverBackend cusolver(GpuBackend gpu) {
+        // cuSOLVER needs these, and cuSPARSE needs the linker; each finds the ones before it by their sonames.
+        MathProvider.load("libnvJitLink.so.13", "libnvJitLink.so.12");
+        boolean hasAll = MathProvider.load("libcublasLt.so.13", "libcublasLt.so.12") != null
+            && MathProvider.load("libcublas.so.13", "libcublas.so.12") != null
+            && MathProvider.load("libcusparse.so.12") != null;
+        NativeLibrary library = hasAll ? MathProvider.load("libcusolver.so.12", "libcusolver.so.11") : null;
+        return library == null ? null : new NvidiaCusolver(library);
     }
 }

@@ -9,6 +9,7 @@ import io.hawser.cuda.generated.cublas.CublasOpcodes;
 import io.hawser.cuda.generated.cublaslt.CublasLtOpcodes;
 import io.hawser.cuda.generated.cudnn.CudnnOpcodes;
 import io.hawser.cuda.generated.cufft.CufftOpcodes;
+import io.hawser.cuda.generated.cusolver.CusolverOpcodes;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
@@ -50,14 +51,11 @@ public final class Calls implements CallDispatcher {
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
         region = new RegionCopies(session, shared);
         objects = session.objects();
-        math[CublasOpcodes.cublasCreate_v2 >>> LIBRARY_SHIFT] =
-            new MathLibrary(CublasOpcodes::isCredited, new CublasCalls(session));
-        math[CublasLtOpcodes.cublasLtCreate >>> LIBRARY_SHIFT] =
-            new MathLibrary(CublasLtOpcodes::isCredited, new CublasLtCalls(session));
-        math[CufftOpcodes.hwsFftMakePlan >>> LIBRARY_SHIFT] =
-            new MathLibrary(CufftOpcodes::isCredited, new CufftCalls(session));
-        math[CudnnOpcodes.cudnnCreate >>> LIBRARY_SHIFT] =
-            new MathLibrary(CudnnOpcodes::isCredited, new CudnnCalls(session));
+        use(CublasOpcodes.cublasCreate_v2, CublasOpcodes::isCredited, new CublasCalls(session));
+        use(CublasLtOpcodes.cublasLtCreate, CublasLtOpcodes::isCredited, new CublasLtCalls(session));
+        use(CufftOpcodes.hwsFftMakePlan, CufftOpcodes::isCredited, new CufftCalls(session));
+        use(CudnnOpcodes.cudnnCreate, CudnnOpcodes::isCredited, new CudnnCalls(session));
+        use(CusolverOpcodes.cusolverDnCreate, CusolverOpcodes::isCredited, new CusolverCalls(session));
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
@@ -112,6 +110,10 @@ public final class Calls implements CallDispatcher {
 
     private static boolean isDriver(int opcode) {
         return opcode >>> LIBRARY_SHIFT == DRIVER;
+    }
+
+    private void use(int opcode, IntPredicate isWork, LibraryCalls calls) {
+        math[opcode >>> LIBRARY_SHIFT] = new MathLibrary(isWork, calls);
     }
 
     /** The math library of a call; null for a call of the driver or an unknown one. */
@@ -225,6 +227,11 @@ public final class Calls implements CallDispatcher {
     @Override
     public MemorySegment number(Call call, MemorySegment content, long bytes) {
         return serving.number(call, content, bytes);
+    }
+
+    @Override
+    public MemorySegment workspace(Call call, long bytes) {
+        return serving.workspace(call, bytes);
     }
 
     @Override

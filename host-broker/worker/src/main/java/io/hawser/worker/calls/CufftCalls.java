@@ -24,7 +24,6 @@ import io.hawser.cuda.generated.cufft.PlanManualCalls;
 import io.hawser.cuda.generated.cufft.PlanReplies;
 import io.hawser.cuda.generated.cufft.SizeManualCalls;
 import io.hawser.cuda.generated.cufft.SizeReplies;
-import io.hawser.shm.wire.RecordReader;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
@@ -74,22 +73,12 @@ final class CufftCalls implements LibraryCalls, HandleManualCalls<Call>, PlanMan
             cufft = MathProviders.open(backend, MathProvider::cufft);
             dispatcher = new CufftDispatcher<>(new CufftDriver() {}, this, this, this, this);
         }
-        if (opcode == CufftOpcodes.hwsFftDestroy && hasEnded(call.in())) {
+        if (opcode == CufftOpcodes.hwsFftDestroy
+            && LibraryHandles.hasEnded(objects, HandleKind.CUFFT, call.in())) {
             call.finish(CUFFT_SUCCESS);
         } else {
             dispatcher.dispatch(call);
         }
-    }
-
-    /**
-     * Whether a plan has ended with its context. A program may destroy it all the same, and nobody awaits the result: a
-     * failure would show in an unrelated call.
-     */
-    private boolean hasEnded(RecordReader in) {
-        in.begin(Long.BYTES);
-        long id = in.i64(0);
-        return in.end() && objects.handles().find(HandleKind.CUFFT, id) == null
-            && objects.handles().wasCreated(HandleKind.CUFFT, id);
     }
 
     @Override

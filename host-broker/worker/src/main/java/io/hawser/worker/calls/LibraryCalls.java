@@ -17,4 +17,9 @@ interface LibraryCalls {
     default MemorySegment number(Call call, MemorySegment content, long bytes) {
         throw new IllegalArgumentException("a call of this library has no numbers behind pointers");
     }
+
+    /** As {@link io.hawser.cuda.CallContext#workspace}, for the call in service. */
+    default MemorySegment workspace(Call call, long bytes) {
+        throw new IllegalArgumentException("a call of this library has no workspace in host memory");
+    }
 }

@@ -2,6 +2,7 @@ package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.MathHandles;
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.shm.wire.RecordReader;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
@@ -79,5 +80,15 @@ final class LibraryHandles {
         int status = library.destroy(handle);
         call.drop(kind, id);
         call.finish(status);
+    }
+
+    /**
+     * Whether the object that a record of nothing but its id destroys has ended with its context. A program may destroy
+     * it all the same, and nobody awaits the result: a failure would show in an unrelated call.
+     */
+    static boolean hasEnded(GuestObjects objects, HandleKind kind, RecordReader in) {
+        in.begin(Long.BYTES);
+        long id = in.i64(0);
+        return in.end() && objects.handles().find(kind, id) == null && objects.handles().wasCreated(kind, id);
     }
 }

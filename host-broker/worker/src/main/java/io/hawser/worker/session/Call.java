@@ -310,6 +310,11 @@ public final class Call implements CallContext {
     }
 
     @Override
+    public MemorySegment workspace(long bytes) {
+        return session.dispatcher().workspace(this, bytes);
+    }
+
+    @Override
     public void answerIn(int wrongValue, int wrongHandle) {
         invalidValue = wrongValue;
         invalidHandle = wrongHandle;

@@ -127,6 +127,9 @@ public interface CallDispatcher {
      */
     MemorySegment number(Call call, MemorySegment content, long bytes);
 
+    /** As {@link io.hawser.cuda.CallContext#workspace}, for the call in service. */
+    MemorySegment workspace(Call call, long bytes);
+
     /**
      * Called after a request has failed without being deferred, in a handler or in an earlier check.
      *

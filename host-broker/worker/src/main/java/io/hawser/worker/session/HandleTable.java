@@ -114,7 +114,7 @@ public final class HandleTable {
         return switch (kind) {
             case CONTEXT -> List.of(HandleKind.MODULE, HandleKind.STREAM, HandleKind.EVENT, HandleKind.ARRAY,
                 HandleKind.MIPMAPPED_ARRAY, HandleKind.CUBLAS, HandleKind.CUBLASLT,
-                HandleKind.CUFFT, HandleKind.CONTEXT);
+                HandleKind.CUFFT, HandleKind.CUSOLVER, HandleKind.CONTEXT);
             case MODULE -> List.of(HandleKind.FUNCTION);
             case MIPMAPPED_ARRAY -> List.of(HandleKind.ARRAY);
             default -> List.of();

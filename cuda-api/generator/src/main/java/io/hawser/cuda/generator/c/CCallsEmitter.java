@@ -72,6 +72,8 @@ final class CCallsEmitter {
 
     private void function(Code out, ApiFunction function) {
         out.line().open(CNames.callPrototype(library, function));
+        function.params().stream().filter(p -> p.shape() == Shape.WORKSPACE)
+            .forEach(p -> out.line("(void) %s; /* the worker has its own */", p.name()));
         for (Slot slot : function.request().buffers()) {
             measure(out, slot.param());
         }

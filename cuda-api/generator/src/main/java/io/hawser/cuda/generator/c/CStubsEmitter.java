@@ -173,6 +173,7 @@ final class CStubsEmitter {
                     out.line("HWS_REQUIRE(%s != NULL);", name);
                 }
             }
+            case WORKSPACE -> out.line("HWS_REQUIRE(%s != NULL || %s == 0);", name, CSizes.emit(param.bytes()));
             case NUMBER, LOCAL -> {}
         }
     }

@@ -172,6 +172,14 @@ final class JavaDispatchEmitter {
                         rejected(out, function);
                     }
                 }
+                case WORKSPACE -> {
+                    String bytes = size(function, param.bytes());
+                    out.open("if (Long.compareUnsigned(%s, %d) > 0)", bytes, param.max());
+                    out.line("call.fail(%s.%s); // %s", library.javaResult(), library.errors().outOfMemory(),
+                        "over the description's limit");
+                    rejected(out, function);
+                    out.line("MemorySegment %s = call.workspace(%s);", param.name(), bytes);
+                }
                 case NUMBER -> {
                     if (param.device() != null) {
                         out.open("if (%s!call.checkDevice(%s, %s))", param.nullable() ? param.name() + " != 0 && " : "",

@@ -58,14 +58,16 @@ public record Param(String name, String type, Shape shape, CType value, SizeExpr
         /** A buffer in the reply. */
         OUT_BYTES,
         /** A number or structure in the request and in the reply. */
-        INOUT
+        INOUT,
+        /** Host memory that the call works in: nothing travels, and the worker has its own. */
+        WORKSPACE
     }
 
     /** Whether it is part of the request. */
     public boolean inRequest() {
         return switch (shape) {
             case NUMBER, HANDLE, NEW, DROP, STRUCT, TEXT, BYTES, HANDLES, INOUT -> true;
-            case LOCAL, OUT_NUMBER, OUT_STRUCT, OUT_BYTES -> false;
+            case LOCAL, OUT_NUMBER, OUT_STRUCT, OUT_BYTES, WORKSPACE -> false;
         };
     }
 
@@ -96,7 +98,7 @@ public record Param(String name, String type, Shape shape, CType value, SizeExpr
             case HANDLE, NEW, DROP -> 8;
             case TEXT, BYTES, HANDLES, OUT_BYTES -> 4;
             case NUMBER, STRUCT, OUT_NUMBER, OUT_STRUCT, INOUT -> value.size();
-            case LOCAL -> 0;
+            case LOCAL, WORKSPACE -> 0;
         };
     }
 

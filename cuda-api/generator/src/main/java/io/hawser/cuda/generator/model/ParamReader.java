@@ -20,6 +20,9 @@ final class ParamReader {
             return param(Shape.LOCAL, null, null);
         }
         boolean pointer = yaml.type().endsWith("*");
+        if (yaml.workspace() != null) {
+            return param(Shape.WORKSPACE, null, SizeExpression.parse(owner, yaml.workspace()));
+        }
         if (scalar() != null) {
             return param(yaml.dir().equals("in") ? Shape.STRUCT : Shape.INOUT,
                 plain(types.find(yaml.scalar() != null ? "HwsScalar" : "HwsScalars")), null);

@@ -67,10 +67,12 @@ public record GroupYaml(String library, String group, String local, List<JsonNod
      * @param unchecked reason why no size of the memory behind an address can be known.
      * @param descriptor the structure that travels in place of a descriptor that the guest keeps.
      * @param scalar bytes of a number behind a pointer, on host or device; an output travels back from the host.
+     * @param workspace bytes of host memory that the call works in; the worker has its own.
      * @param scalars as {@code scalar}, for an array of up to 40 bytes.
      */
     public record ParamYaml(String name, String type, String dir, String bytes, String count, boolean string,
         Integer max, String limit, boolean nullable, boolean variable, boolean bulk, String device,
-        String unchecked, String descriptor, @JsonProperty("scalar") String scalar, String scalars) {
+        String unchecked, String descriptor, String workspace, @JsonProperty("scalar") String scalar,
+        String scalars) {
     }
 }

@@ -7,7 +7,7 @@ import java.lang.invoke.MethodHandle;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** The functions of OpenBLAS (cblas.h), found by name at their first call. Any thread. */
+/** The functions of OpenBLAS (cblas.h, lapacke.h), found by name at their first call. Any thread. */
 final class OpenBlas {
     private final NativeLibrary library;
     private final Map<String, MethodHandle> functions = new ConcurrentHashMap<>();

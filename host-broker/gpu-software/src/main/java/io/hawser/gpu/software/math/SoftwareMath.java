@@ -3,6 +3,7 @@ package io.hawser.gpu.software.math;
 import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.CublasLtBackend;
 import io.hawser.cuda.backend.CufftBackend;
+import io.hawser.cuda.backend.CusolverBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
@@ -30,5 +31,12 @@ public final class SoftwareMath implements MathProvider {
     @Override
     public CufftBackend cufft(GpuBackend gpu) {
         return new SoftwareCufft(gpu);
+    }
+
+    @Override
+    public CusolverBackend cusolver(GpuBackend gpu) {
+        NativeLibrary library = MathProvider.load("libopenblas.so.0");
+        OpenBlas blas = library == null ? null : new OpenBlas(library);
+        return blas == null || !Lapack.isIn(blas) ? null : new SoftwareCusolver(gpu, blas);
     }
 }
