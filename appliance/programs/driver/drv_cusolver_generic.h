@@ -216,12 +216,12 @@ static void check_errors(void) {
 static void check_stream(void) {
     static matrix_t a, factor, product;
     const type_t *t = &types[1];
-    CUstream stream, got = NULL;
+    CUstream stream, kept = NULL;
     data_t da = make(LD * LD), original = make(LD * LD);
     CU_OK(cuStreamCreate(&stream, 0));
     OK(CALL("cusolverDnSetStream", (handle_t, CUstream), handle, stream));
-    OK(CALL("cusolverDnGetStream", (handle_t, CUstream *), handle, &got));
-    check_true("the stream of the handle", got == stream);
+    OK(CALL("cusolverDnGetStream", (handle_t, CUstream *), handle, &kept));
+    check_true("the stream of the handle", kept == stream);
     fill_definite(t, &a, N);
     upload(t, original, a.a, LD * LD);
     int lwork = SIZED(t, "potrf", (handle_t, int, int, data_t, int, int *), handle, LOWER, N, da, LD);
