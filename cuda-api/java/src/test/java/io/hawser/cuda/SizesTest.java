@@ -32,6 +32,23 @@ class SizesTest {
         assertEquals(Sizes.MOST, Sizes.box(1L << 40, 1L << 40, 1));
     }
 
+    @Test
+    void shouldTakeNothingForLettersWithoutVectors() {
+        assertEquals(5, Sizes.job('A', 5, 3));
+        assertEquals(3, Sizes.job('S', 5, 3));
+        for (int letter : new int[] {'O', 'N', 'a', 0, -1}) {
+            assertEquals(0, Sizes.job(letter, 5, 3));
+        }
+    }
+
+    @Test
+    void shouldTakeTheSmallerOneOfSizesOnly() {
+        assertEquals(3, Sizes.min(5, 3));
+        assertEquals(0, Sizes.min(0, Long.MAX_VALUE));
+        assertEquals(Sizes.MOST, Sizes.min(-1, 3));
+        assertEquals(Sizes.MOST, Sizes.min(3, Long.MIN_VALUE));
+    }
+
     private static void check(long a, long b) {
         BigInteger wideA = new BigInteger(Long.toUnsignedString(a));
         BigInteger wideB = new BigInteger(Long.toUnsignedString(b));

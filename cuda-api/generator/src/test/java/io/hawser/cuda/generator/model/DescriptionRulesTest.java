@@ -107,6 +107,8 @@ class DescriptionRulesTest {
         "name: result|surprise: 1, name: result|Unrecognized field",
         "reply: sync|wire: [hwsMissing], reply: sync|wire must name functions that have records: wire=hwsMissing",
         "reply: sync|wire: [cuDriverGetVersion], reply: sync|wire must name functions that have records",
+        "reply: sync|memo: true, reply: sync|memo is for synchronous questions without work and buffers",
+        "bytes: count|workspace: missing|a size must use numbers of the call only: name=missing",
         "symbol: toyCall|symbol: hwsCall|the wire of an exported function must name it",
     })
     void shouldRefuse(String part, String replacement, String rule) {

@@ -42,7 +42,11 @@ final class Lapack {
     }
 
     private static int triangle(int uplo) {
-        return uplo == 0 ? 'L' : 'U';
+        return choice(uplo, 'L', 'U');
+    }
+
+    private static int choice(int number, int ifZero, int otherwise) {
+        return number == 0 ? ifZero : otherwise;
     }
 
     private static int operation(int trans) {
@@ -110,16 +114,16 @@ final class Lapack {
     }
 
     int ormqr(int side, int trans, int m, int n, int k, long a, int lda, long tau, long c, int ldc) {
-        return m == 0 || n == 0 ? 0 : run(named("ormqr", "unmqr"), side == 0 ? (int) 'L' : 'R', operation(trans), m, n,
+        return m == 0 || n == 0 ? 0 : run(named("ormqr", "unmqr"), choice(side, 'L', 'R'), operation(trans), m, n,
             k, a, lda, tau, c, ldc);
     }
 
     int syevd(int jobz, int uplo, int n, long a, int lda, long w) {
-        return n == 0 ? 0 : run(named("syevd", "heevd"), jobz == 0 ? (int) 'N' : 'V', triangle(uplo), n, a, lda, w);
+        return n == 0 ? 0 : run(named("syevd", "heevd"), choice(jobz, 'N', 'V'), triangle(uplo), n, a, lda, w);
     }
 
     int sygvd(int itype, int jobz, int uplo, int n, long a, int lda, long b, int ldb, long w) {
-        return n == 0 ? 0 : run(named("sygvd", "hegvd"), itype, jobz == 0 ? (int) 'N' : 'V', triangle(uplo), n, a, lda,
+        return n == 0 ? 0 : run(named("sygvd", "hegvd"), itype, choice(jobz, 'N', 'V'), triangle(uplo), n, a, lda,
             b, ldb, w);
     }
 
