@@ -80,8 +80,9 @@ final class JavaForeignEmitter {
         }
         out.open("return switch (form)");
         members.stream().collect(Collectors.groupingBy(f -> f.family().constant(), LinkedHashMap::new,
-            Collectors.toList())).forEach((form, both) -> out.line("case %s -> %s;", form,
-                select(both, members)));
+            Collectors.toList())).forEach(
+                (form, both) -> out.line("case %s -> %s;", form,
+                    select(both, members)));
         if (members.stream().map(f -> f.family().constant()).distinct().count() < library.forms().size()) {
             out.line("default -> %s.%s;", library.result(), library.errors().notSupported());
         }
