@@ -35,6 +35,7 @@ static const struct {
 #define LIBRARIES (sizeof libraries / sizeof *libraries)
 
 static char paths[LIBRARIES][HWS_REDIRECT_MAX_PATH]; /* "" for a missing one */
+static unsigned int objects[LIBRARIES];              /* loaded from these paths, one in each namespace */
 
 EXPORT unsigned int la_version(unsigned int version) {
     for (size_t i = 0; i < LIBRARIES; i++) {
@@ -44,15 +45,29 @@ EXPORT unsigned int la_version(unsigned int version) {
     return version; /* the functions that we use are the same in all versions */
 }
 
+static void count(const char *file, unsigned int change) {
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        if (paths[i][0] != '\0' && strcmp(paths[i], file) == 0) {
+            __atomic_fetch_add(&objects[i], change, __ATOMIC_RELAXED);
+        }
+    }
+}
+
 /*
  * An object is mapped. The dynamic linker holds its lock, and has given the object's address to nobody, so no thread
- * executes it.
+ * executes it. The cookie stays the object's link map.
  */
 EXPORT unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie) {
     (void) space;
     (void) cookie;
+    count(map->l_name, 1);
     hws_redirect_object(map->l_name, map->l_addr, map->l_ld);
     return 0; /* no binding of symbols is audited */
+}
+
+EXPORT unsigned int la_objclose(uintptr_t *cookie) {
+    count(((const struct link_map *) *cookie)->l_name, -1u);
+    return 0;
 }
 
 /* Whether a name without a folder means library i. */
@@ -80,14 +95,20 @@ static bool means(const char *base, size_t i) {
         && (rest[1 + major] == '\0' || rest[1 + major] == '.');
 }
 
+/*
+ * The linker looks for the names of a library's dependencies among those of the loaded objects, and ends the program
+ * when a dependency with versions is missing. A loaded object gets the name that the linker searches in folders, but
+ * not one that is replaced before. So a renamed copy of a library that is loaded is replaced in the first folder.
+ */
 EXPORT char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag) {
     (void) cookie;
-    (void) flag;
     const char *slash = strrchr(name, '/');
     const char *base = slash == NULL ? name : slash + 1;
     for (size_t i = 0; i < LIBRARIES; i++) {
         if (paths[i][0] != '\0' && means(base, i)) {
-            return paths[i];
+            bool renamed = strncmp(base + strlen(libraries[i].stem), ".so", 3) != 0;
+            bool loaded = __atomic_load_n(&objects[i], __ATOMIC_RELAXED) > 0;
+            return flag == LA_SER_ORIG && slash == NULL && renamed && loaded ? (char *) name : paths[i];
         }
     }
     return (char *) name;

@@ -47,6 +47,32 @@ expect 1 "$hawser" run -- ./opened "$work/nvidia/libcudart.so.13"
 expect 99 "$hawser" run ./opened "$work/nvidia/libcudart_other.so.13" # not a name that we replace
 expect 1 "$hawser" run sh -c './linked' # children too
 
+# A wheel's library needs a renamed copy with versions of names, and the program has loaded our runtime before.
+echo 'libcudart.so.13 { cudaGetDeviceCount; };' >versions
+"$cc" -shared -fPIC -o nvidia/libcudart.0badcafe.so.13 -Wl,-soname,libcudart.0badcafe.so.13 \
+    -Wl,--version-script,versions theirs.c
+echo 'int cudaGetDeviceCount(int *count); int both(int *count) { return cudaGetDeviceCount(count); }' >extension.c
+"$cc" -shared -fPIC -o extension.so extension.c nvidia/libcudart.0badcafe.so.13 -Wl,-rpath,"$work/nvidia"
+cat >extended.c <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+int cudaGetDeviceCount(int *count);
+int main(int argc, char **argv) {
+    int first = 0, count = 0;
+    cudaGetDeviceCount(&first);
+    void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW) : 0;
+    int (*both)(int *) = library ? (int (*)(int *)) dlsym(library, "both") : 0;
+    if (!both) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 2;
+    }
+    return both(&count) == 0 ? count : 1;
+}
+C
+"$cc" -o extended extended.c nvidia/libcudart.so.13 -ldl -Wl,--disable-new-dtags,-rpath,"$work/nvidia"
+expect 99 ./extended "$work/extension.so"
+expect 1 "$hawser" run ./extended "$work/extension.so"
+
 # Math libraries, by path and as a wheel's program finds them. 99: theirs answered. 13 and 12: ours of that toolkit.
 cat >math.c <<'C'
 #include <dlfcn.h>
