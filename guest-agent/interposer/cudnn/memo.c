@@ -167,8 +167,11 @@ HWS_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, c
              HWS_OPCODE_cudnnGetCTCLossWorkspaceSize_v8, query->id, (uint64_t) algo, ctc->id, probs->id, gradients->id);
 }
 
-/* Fills a descriptor with what the library says. */
+/* Fills a descriptor with what the library says; a program that does not want it passes none. */
 static cudnnStatus_t describe(cudnnTensorDescriptor_t descriptor, const HwsDnnWeights *weights) {
+    if (descriptor == NULL) {
+        return CUDNN_STATUS_SUCCESS;
+    }
     hws_dnn_legacy_t *legacy = hws_dnn_legacy(descriptor, HWS_DNN_TENSOR);
     HWS_REQUIRE(legacy != NULL && weights->dims >= 0 && weights->dims <= CUDNN_DIM_MAX);
     int64_t numbers[2 + 2 * CUDNN_DIM_MAX] = {weights->dataType, weights->dims};
@@ -184,7 +187,6 @@ HWS_EXPORT cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNND
                                                  cudnnTensorDescriptor_t mDesc, void **mAddr,
                                                  cudnnTensorDescriptor_t bDesc, void **bAddr) {
     HWS_ENTER();
-    HWS_REQUIRE(mAddr != NULL && bAddr != NULL);
     const HwsDnnQuery *query = HWS_DESCRIPTOR(HwsDnnQuery, handle);
     const HwsDnnRnn *rnn = HWS_DESCRIPTOR(HwsDnnRnn, rnnDesc);
     const uint64_t question[] = {HWS_OPCODE_hwsDnnRnnWeights, query->id,       rnn->id,
@@ -199,7 +201,11 @@ HWS_EXPORT cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNND
     HWS_TRY(describe(mDesc, &answer[0]));
     HWS_TRY(describe(bDesc, &answer[1]));
     char *start = (char *) (uintptr_t) weightSpace; /* NULL: offsets, as the library returns them */
-    *mAddr = answer[0].isPresent ? (void *) ((uintptr_t) start + answer[0].offset) : NULL;
-    *bAddr = answer[1].isPresent ? (void *) ((uintptr_t) start + answer[1].offset) : NULL;
+    if (mAddr != NULL) {
+        *mAddr = answer[0].isPresent ? (void *) ((uintptr_t) start + answer[0].offset) : NULL;
+    }
+    if (bAddr != NULL) {
+        *bAddr = answer[1].isPresent ? (void *) ((uintptr_t) start + answer[1].offset) : NULL;
+    }
     return CUDNN_STATUS_SUCCESS;
 }
