@@ -57,22 +57,39 @@ public interface MathProvider {
 
     /** Loads the first library of these names that the broker has found; null when it has found none, or none loads. */
     static NativeLibrary load(String... sonames) {
-        String listed = System.getenv(LIBRARIES);
         for (String soname : sonames) {
-            for (String entry : listed == null ? new String[0] : listed.split(":")) {
+            for (String entry : listed()) {
                 if (entry.startsWith(soname + "=")) {
-                    try {
-                        return NativeLibrary.open(entry.substring(soname.length() + 1));
-                    } catch (IllegalStateException e) {
-                        System.getLogger(MathProvider.class.getName()).log(System.Logger.Level.WARNING,
-                            e.getMessage() + ": " + e.getCause().getMessage());
-                        return null;
-                    }
+                    return open(entry);
                 }
             }
         }
         System.getLogger(MathProvider.class.getName()).log(System.Logger.Level.WARNING,
             "no math library {0} in hawser.libraries.path: its calls are not supported", sonames[0]);
         return null;
+    }
+
+    /** Loads all libraries that the broker has found whose names begin so. */
+    static void loadAll(String begin) {
+        for (String entry : listed()) {
+            if (entry.startsWith(begin)) {
+                open(entry);
+            }
+        }
+    }
+
+    private static String[] listed() {
+        String listed = System.getenv(LIBRARIES);
+        return listed == null ? new String[0] : listed.split(":");
+    }
+
+    private static NativeLibrary open(String entry) {
+        try {
+            return NativeLibrary.open(entry.substring(entry.indexOf('=') + 1));
+        } catch (IllegalStateException e) {
+            System.getLogger(MathProvider.class.getName()).log(System.Logger.Level.WARNING,
+                e.getMessage() + ": " + e.getCause().getMessage());
+            return null;
+        }
     }
 }

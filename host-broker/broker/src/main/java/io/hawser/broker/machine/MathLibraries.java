@@ -29,6 +29,8 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
         "libcublasLt.so.12", "libcufft.so.12", "libcufft.so.11", "libcudnn.so.9", "libnvrtc.so.13", "libnvrtc.so.12",
         "libcusolver.so.12", "libcusolver.so.11", "libcusparse.so.12", "libnvJitLink.so.13", "libnvJitLink.so.12",
         "libopenblas.so.0");
+    /** A part of NVRTC, which opens it by this name. */
+    private static final Pattern NVRTC_BUILTINS = Pattern.compile("libnvrtc-builtins\\.so\\.[0-9]+\\.[0-9]+");
     /** Of the workers' environment (MathProvider.LIBRARIES). */
     private static final String VARIABLE = "HAWSER_LIBRARIES";
 
@@ -78,6 +80,10 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
             for (Path entry : entries) {
                 if (files.size() < MAX_FILES) {
                     add(entry, files);
+                }
+                String name = entry.getFileName().toString();
+                if (NVRTC_BUILTINS.matcher(name).matches() && files.containsKey(entry.toString())) {
+                    found.putIfAbsent(name, entry);
                 }
             }
         }

@@ -46,10 +46,12 @@ class MathLibrariesTest {
         Path real = file("libcublas.so.13.1.0");
         Files.createSymbolicLink(folder.resolve("libcublas.so.13"), real.getFileName());
         Path other = file("libcublasLt.so.13");
+        Path builtins = file("libnvrtc-builtins.so.13.0");
+        file("libnvrtc-builtins.so.13.0.88");
         file("secret.txt");
         MathLibraries libraries = MathLibraries.find(List.of(Path.of("/no-such-folder"), folder));
-        assertEquals(Map.of("libcublas.so.13", folder.resolve("libcublas.so.13"), "libcublasLt.so.13", other),
-            libraries.found());
+        assertEquals(Map.of("libcublas.so.13", folder.resolve("libcublas.so.13"), "libcublasLt.so.13", other,
+            "libnvrtc-builtins.so.13.0", builtins), libraries.found());
         assertEquals(real.toRealPath().toString(), libraries.files().get(folder + "/libcublas.so.13"));
         assertEquals(other.toRealPath().toString(), libraries.files().get(other.toString()));
         assertFalse(libraries.files().containsKey(folder + "/secret.txt"));

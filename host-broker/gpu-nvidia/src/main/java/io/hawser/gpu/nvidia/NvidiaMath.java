@@ -39,9 +39,10 @@ public final class NvidiaMath implements MathProvider {
     @Override
     public CudnnBackend cudnn(GpuBackend gpu) {
         // cuDNN opens these by their sonames, in folders where a jailed process finds nothing. Some of its engines need
-        // the compiler, so cuDNN reports those as not supported where it is missing.
+        // the compiler and its built-in part, so cuDNN reports those as not supported where one is missing.
         NativeLibrary needed = MathProvider.load("libcublasLt.so.13", "libcublasLt.so.12");
         MathProvider.load("libcublas.so.13", "libcublas.so.12");
+        MathProvider.loadAll("libnvrtc-builtins.so.");
         MathProvider.load("libnvrtc.so.13", "libnvrtc.so.12");
         NativeLibrary library = needed == null ? null : MathProvider.load("libcudnn.so.9");
         return library == null ? null : new NvidiaCudnn(library);
