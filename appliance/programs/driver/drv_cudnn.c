@@ -507,6 +507,9 @@ static void check_lstm(handle_t handle) {
         int type = -1, dims = 0, matrix_sizes[8], matrix_strides[8];
         OK(cudnnGetRNNWeightParams(handle, rnn, 0, weight_bytes, space, gate, matrix, &m, vector, &b));
         OK(cudnnGetTensorNdDescriptor(matrix, 8, &type, &dims, matrix_sizes, matrix_strides));
+        void *same = NULL;
+        OK(cudnnGetRNNWeightParams(handle, rnn, 0, weight_bytes, space, gate, matrix, &same, NULL, NULL));
+        check_true("a matrix without its bias", same == m);
         check_true("a matrix of weights",
                    type == FLOAT && dims == 3 && matrix_sizes[1] == HIDDEN
                        && matrix_sizes[2] == (gate < 4 ? INPUT : HIDDEN));

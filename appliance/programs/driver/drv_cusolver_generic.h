@@ -190,8 +190,6 @@ static void check_errors(void) {
     check_element("the major version", version, version / 1000, major);
     IS(INVALID_VALUE, CALL("cusolverGetProperty", (int, int *), 7, &major));
     IS(INVALID_VALUE,
-       CALL_OF(t, "potrf_bufferSize", (handle_t, int, int, data_t, int, int *), handle, LOWER, -1, da, LD, &size));
-    IS(INVALID_VALUE,
        CALL_OF(t, "potrf", (handle_t, int, int, data_t, int, data_t, int, data_t), handle, LOWER, -1, da, LD, work, 16,
                info));
     IS(INVALID_VALUE,
