@@ -168,7 +168,7 @@ static void check_library(char *line, const char *folder) {
     bool ours = strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libcudart", 9) == 0
         || strncmp(name, "libnvidia-ml.so", 15) == 0 || strncmp(name, "libcublas", 9) == 0
         || strncmp(name, "libcufft.so", 11) == 0 || strncmp(name, "libcudnn.so", 11) == 0
-        || strncmp(name, "libcusolver.so", 14) == 0;
+        || strncmp(name, "libcusolver.so", 14) == 0 || strncmp(name, "libcusparse.so", 14) == 0;
     if (end == NULL) {
         FAIL("%s: not found%s", name, ours ? ", and this version is not among ours" : "");
     } else if (ours) {

@@ -31,6 +31,7 @@ static const struct {
     {"libcudnn.so.9", "libcudnn", "9", true},
     {"libcusolver.so.11", "libcusolver", "11", false},
     {"libcusolver.so.12", "libcusolver", "12", false},
+    {"libcusparse.so.12", "libcusparse", "12", true},
 };
 #define LIBRARIES (sizeof libraries / sizeof *libraries)
 

@@ -57,19 +57,3 @@ HWS_EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *versio
     *version = parts[MAJOR_VERSION] * 10000 + parts[MINOR_VERSION] * 100 + parts[PATCH_LEVEL]; /* CUBLAS_VERSION */
     return CUBLAS_STATUS_SUCCESS;
 }
-
-void *hws_cublas_scalar(uint32_t pointer_mode, const void *pointer, uint64_t bytes, bool is_read, void *scalar,
-                        uint64_t capacity) {
-    HwsScalar *head = scalar; /* the longer structure begins alike */
-    if (pointer == NULL || bytes == 0 || bytes > capacity) {
-        return NULL;
-    }
-    head->valueBytes = (uint32_t) bytes;
-    if (pointer_mode == CUBLAS_POINTER_MODE_DEVICE) {
-        head->onDevice = 1;
-        head->address = (uintptr_t) pointer;
-    } else if (is_read) {
-        memcpy((char *) scalar + offsetof(HwsScalar, value), pointer, bytes);
-    }
-    return scalar;
-}

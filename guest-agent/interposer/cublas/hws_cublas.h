@@ -38,11 +38,8 @@ HwsCublasHandle *hws_cublas_state(cublasHandle_t handle);
  * pointer and for a type of unknown size. A number that the call only writes is not read.
  */
 #define HWS_SCALAR(type, pointer, bytes, is_read)                                                                      \
-    (type *) hws_cublas_scalar(hws_handle->pointerMode, (pointer), (bytes), (is_read), &(type) {0},                    \
-                               sizeof(type) - offsetof(type, value))
-
-void *hws_cublas_scalar(uint32_t pointer_mode, const void *pointer, uint64_t bytes, bool is_read, void *scalar,
-                        uint64_t capacity);
+    (type *) hws_math_scalar(hws_handle->pointerMode == CUBLAS_POINTER_MODE_DEVICE, (pointer), (bytes), (is_read),     \
+                             &(type) {0}, sizeof(type) - offsetof(type, value))
 
 /* Gives the program a number that the call has returned; the device's numbers are there already. */
 #define HWS_RESULT(pointer, scalar, bytes)                                                                             \

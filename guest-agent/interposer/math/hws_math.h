@@ -38,6 +38,13 @@ void hws_math_unsupported(const char *name);
 /* Makes a handle invalid, with libcuda.so.1's hws_handle_drop(). */
 void hws_handle_drop(hws_kind_t kind, uint64_t handle);
 
+/*
+ * Fills a zeroed HwsScalar or HwsScalars, whose value has `capacity` bytes, with a number or its address. Returns it,
+ * or NULL for a NULL pointer and for a type of unknown size. A number that the call only writes is not read.
+ */
+void *hws_math_scalar(bool on_device, const void *pointer, uint64_t bytes, bool is_read, void *scalar,
+                      uint64_t capacity);
+
 /* Name and text of a cublasStatus_t. */
 const char *hws_math_status_name(int status);
 const char *hws_math_status_text(int status);

@@ -4,11 +4,12 @@
 #include <pthread.h>
 #include <string.h>
 
-#define ENTRIES 256u       /* a newer answer takes the place of an older one */
-#define QUESTION_BYTES 256 /* longer questions are asked each time; none of a described function is longer */
+#define ENTRIES 256u        /* a newer answer takes the place of an older one */
+#define QUESTION_BYTES 1024 /* longer questions are asked each time; none of a described function is longer */
 #define ANSWER_BYTES 16
 
 typedef struct question {
+    uint64_t context;       /* for its GPU */
     uint32_t opcode, bytes; /* an opcode of 0: an empty entry */
     uint8_t payload[QUESTION_BYTES];
 } question_t;
@@ -21,7 +22,7 @@ static struct {
 } entries[ENTRIES];
 
 static uint32_t place(const question_t *question) {
-    uint64_t hash = 0xcbf29ce484222325u ^ question->opcode;
+    uint64_t hash = 0xcbf29ce484222325u ^ question->opcode ^ question->context << 16;
     for (uint32_t i = 0; i + 8 <= question->bytes; i += 8) {
         uint64_t word;
         memcpy(&word, question->payload + i, sizeof word);
@@ -32,15 +33,21 @@ static uint32_t place(const question_t *question) {
 }
 
 static bool is_equal(const question_t *a, const question_t *b) {
-    return a->opcode == b->opcode && a->bytes == b->bytes && memcmp(a->payload, b->payload, a->bytes) == 0;
+    return a->context == b->context && a->opcode == b->opcode && a->bytes == b->bytes
+        && memcmp(a->payload, b->payload, a->bytes) == 0;
 }
 
 int hws_ask(uint32_t opcode, const void *payload, uint32_t payload_bytes, const hws_vary_t *ranges, uint32_t count,
             void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
-    bool fits = payload_bytes <= QUESTION_BYTES && payload_bytes % 8 == 0 && reply_capacity <= ANSWER_BYTES;
-    question_t question = {.opcode = opcode, .bytes = payload_bytes};
+    CUcontext context = NULL;
+    bool fits = payload_bytes <= QUESTION_BYTES && reply_capacity <= ANSWER_BYTES
+        && cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != NULL;
+    question_t question;
     uint32_t at = 0;
     if (fits) {
+        question.context = (uintptr_t) context;
+        question.opcode = opcode;
+        question.bytes = payload_bytes;
         memcpy(question.payload, payload, payload_bytes);
         hws_reduce(question.payload, ranges, count);
         at = place(&question);
@@ -59,7 +66,7 @@ int hws_ask(uint32_t opcode, const void *payload, uint32_t payload_bytes, const 
         hws_call(opcode, HWS_FLAG_REPLY, payload, payload_bytes, NULL, 0, reply, reply_capacity, reply_bytes_p);
     if (status == 0 && fits && *reply_bytes_p <= ANSWER_BYTES) {
         pthread_mutex_lock(&lock);
-        entries[at].question = question;
+        memcpy(&entries[at].question, &question, offsetof(question_t, payload) + payload_bytes);
         entries[at].bytes = *reply_bytes_p;
         memcpy(entries[at].answer, reply, *reply_bytes_p);
         pthread_mutex_unlock(&lock);

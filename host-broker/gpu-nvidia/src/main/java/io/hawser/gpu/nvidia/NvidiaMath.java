@@ -5,6 +5,7 @@ import io.hawser.cuda.backend.CublasLtBackend;
 import io.hawser.cuda.backend.CudnnBackend;
 import io.hawser.cuda.backend.CufftBackend;
 import io.hawser.cuda.backend.CusolverBackend;
+import io.hawser.cuda.backend.CusparseBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
@@ -57,5 +58,13 @@ public final class NvidiaMath implements MathProvider {
             && MathProvider.load("libcusparse.so.12") != null;
         NativeLibrary library = hasAll ? MathProvider.load("libcusolver.so.12", "libcusolver.so.11") : null;
         return library == null ? null : new NvidiaCusolver(library);
+    }
+
+    @Override
+    public CusparseBackend cusparse(GpuBackend gpu) {
+        // cuSPARSE needs nvJitLink, which the dynamic linker then finds by its soname, where the machine has it.
+        MathProvider.load("libnvJitLink.so.13", "libnvJitLink.so.12");
+        NativeLibrary library = MathProvider.load("libcusparse.so.12");
+        return library == null ? null : new NvidiaCusparse(library);
     }
 }

@@ -10,6 +10,7 @@ import io.hawser.cuda.generated.cublaslt.CublasLtOpcodes;
 import io.hawser.cuda.generated.cudnn.CudnnOpcodes;
 import io.hawser.cuda.generated.cufft.CufftOpcodes;
 import io.hawser.cuda.generated.cusolver.CusolverOpcodes;
+import io.hawser.cuda.generated.cusparse.CusparseOpcodes;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
@@ -56,6 +57,7 @@ public final class Calls implements CallDispatcher {
         use(CufftOpcodes.hwsFftMakePlan, CufftOpcodes::isCredited, new CufftCalls(session));
         use(CudnnOpcodes.cudnnCreate, CudnnOpcodes::isCredited, new CudnnCalls(session));
         use(CusolverOpcodes.cusolverDnCreate, CusolverOpcodes::isCredited, new CusolverCalls(session));
+        use(CusparseOpcodes.cusparseCreate, CusparseOpcodes::isCredited, new CusparseCalls(session));
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);

@@ -8,7 +8,6 @@ import io.hawser.cuda.generated.cublas.CublasDispatcher;
 import io.hawser.cuda.generated.cublas.CublasDriver;
 import io.hawser.cuda.generated.cublas.HandleManualCalls;
 import io.hawser.cuda.generated.cublas.HwsCublasHandle;
-import io.hawser.cuda.generated.cublas.HwsScalar;
 import io.hawser.cuda.generated.cublas.cublasPointerMode_t;
 import io.hawser.cuda.generated.cublas.cublasStatus_t;
 import io.hawser.worker.session.Call;
@@ -23,7 +22,6 @@ import java.lang.foreign.ValueLayout;
  * which the library gets when it has changed. Session thread.
  */
 final class CublasCalls implements LibraryCalls, HandleManualCalls<Call> {
-    private static final long NUMBER_ALIGNMENT = 16; // of cuDoubleComplex: cuBLAS uses instructions that need it
     private static final long STATE_OFFSET = HwsCublasHandle.WORKSPACE_OFFSET; // after the id and the stream
 
     private final LibraryHandles handles;
@@ -84,35 +82,10 @@ final class CublasCalls implements LibraryCalls, HandleManualCalls<Call> {
         return handle(call, content);
     }
 
-    /**
-     * The number, or its address on the device: a pointer to no bytes. The library follows the handle's pointer mode,
-     * so the number must lie there.
-     */
     @Override
     public MemorySegment number(Call call, MemorySegment content, long bytes) {
-        int stated = content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsScalar.VALUE_BYTES_OFFSET);
-        boolean onDevice = content.get(ValueLayout.JAVA_INT_UNALIGNED, HwsScalar.ON_DEVICE_OFFSET) != 0;
-        if (stated <= 0 || stated != bytes || stated > content.byteSize() - HwsScalar.VALUE_OFFSET) {
-            call.fatal("a number must have its type's size: bytes=" + stated + " typeBytes=" + bytes);
-            return MemorySegment.NULL;
-        }
-        if (onDevice != (pointerMode == cublasPointerMode_t.CUBLAS_POINTER_MODE_DEVICE)) {
-            call.fatal("a number must lie where the pointer mode says: pointerMode=" + pointerMode);
-            return MemorySegment.NULL;
-        }
-        if (!onDevice) {
-            return bytes == NUMBER_ALIGNMENT ? aligned(call, content.asSlice(HwsScalar.VALUE_OFFSET))
-                : content.asSlice(HwsScalar.VALUE_OFFSET);
-        }
-        long address = content.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsScalar.ADDRESS_OFFSET);
-        call.checkDevice(address, bytes);
-        return MemorySegment.ofAddress(address);
-    }
-
-    /** A number of 16 bytes where its type may lie. A record's fields are aligned to 8 only. */
-    static MemorySegment aligned(Call call, MemorySegment number) {
-        return (number.address() & NUMBER_ALIGNMENT - 1) == 0 ? number
-            : call.scratch(number.byteSize()).copyFrom(number);
+        return LibraryNumbers.of(call, content, bytes,
+            pointerMode == cublasPointerMode_t.CUBLAS_POINTER_MODE_DEVICE);
     }
 
     private MemorySegment handle(Call call, MemorySegment content) {

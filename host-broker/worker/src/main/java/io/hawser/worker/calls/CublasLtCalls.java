@@ -193,7 +193,7 @@ final class CublasLtCalls implements LibraryCalls, HandleManualCalls<Call>, Matm
     /** A number: its bytes, or its address on the device, a pointer to no bytes. Ends the call if it is wrong. */
     private static MemorySegment scalar(Call call, MemorySegment content, long deviceBytes) {
         if (deviceBytes == 0) {
-            return CublasCalls.aligned(call, content.asSlice(HwsScalar.VALUE_OFFSET, SCALAR_BYTES));
+            return LibraryNumbers.aligned(call, content.asSlice(HwsScalar.VALUE_OFFSET, SCALAR_BYTES));
         }
         long address = content.get(ValueLayout.JAVA_LONG_UNALIGNED, HwsScalar.ADDRESS_OFFSET);
         call.checkDevice(address, deviceBytes);

@@ -245,7 +245,7 @@ final class CusolverCalls implements LibraryCalls, HandleManualCalls<Call>, Sett
             call.fatal("a number lies on the host and has its type's size: bytes=" + stated + " typeBytes=" + bytes);
             return MemorySegment.NULL;
         }
-        return CublasCalls.aligned(call, content.asSlice(HwsScalar.VALUE_OFFSET));
+        return LibraryNumbers.aligned(call, content.asSlice(HwsScalar.VALUE_OFFSET));
     }
 
     /** Grows by more than a half, so that the older ones take no more memory than twice the last one. */

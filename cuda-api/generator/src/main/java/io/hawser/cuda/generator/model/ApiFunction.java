@@ -31,8 +31,7 @@ import java.util.Map;
  */
 public record ApiFunction(String symbol, Family family, Integer opcode, int since, String returns,
     Reply reply, boolean credited, boolean memo, Gate gate, String guestReason, String workerReason, boolean backend,
-    boolean context,
-    boolean ptsz, boolean ptds, String sameAs, Map<String, String> with, List<String> wire,
+    boolean context, boolean ptsz, boolean ptds, String sameAs, Map<String, String> with, List<String> wire,
     List<Param> params, Wire request, Wire answer) {
 
     /** The kind of reply. */

@@ -80,7 +80,9 @@ final class DescriptionRules {
             throw bad(symbol, "only a synchronous function has outputs", "reply=" + function.reply());
         }
         if (function.memo() && (function.reply() != Reply.SYNC || function.credited() || !function.hasOutputs()
-            || !function.answer().buffers().isEmpty() || !function.request().buffers().isEmpty())) {
+            || !function.request().buffers().isEmpty() || !function.answer().buffers().isEmpty()
+            || function.params().stream().anyMatch(p -> p.shape() == Shape.INOUT || p.shape() == Shape.NEW
+                || p.shape() == Shape.DROP))) {
             throw bad(symbol, "memo is for synchronous questions without work and buffers", "");
         }
         if (!function.backend() && function.travels() && function.workerReason() == null) {

@@ -89,8 +89,8 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
               uint32_t count);
 
 /*
- * As hws_call() for a question whose answer depends on the payload without the ranges only: an equal question gets the
- * first one's reply. Failures are not remembered.
+ * As hws_call() for a question whose answer depends on the payload without the ranges and the current context only: an
+ * equal question gets the first one's reply. Failures are not remembered.
  */
 int hws_ask(uint32_t opcode, const void *payload, uint32_t payload_bytes, const hws_vary_t *ranges, uint32_t count,
             void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p);

@@ -4,6 +4,7 @@ import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.CublasLtBackend;
 import io.hawser.cuda.backend.CufftBackend;
 import io.hawser.cuda.backend.CusolverBackend;
+import io.hawser.cuda.backend.CusparseBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
@@ -38,5 +39,11 @@ public final class SoftwareMath implements MathProvider {
         NativeLibrary library = MathProvider.load("libopenblas.so.0");
         OpenBlas blas = library == null ? null : new OpenBlas(library);
         return blas == null || !Lapack.isIn(blas) ? null : new SoftwareCusolver(gpu, blas);
+    }
+
+    /** Needs no library. */
+    @Override
+    public CusparseBackend cusparse(GpuBackend gpu) {
+        return new SoftwareCusparse(gpu);
     }
 }
