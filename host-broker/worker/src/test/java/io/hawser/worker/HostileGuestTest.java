@@ -90,7 +90,7 @@ class HostileGuestTest {
 
     @Test
     void shouldRefuseOpcodeWithoutDescription() throws IOException {
-        int[] opcodes = {0x1FFFF, 0x70001, RecordLayout.CONTROL_HELLO, RecordLayout.CONTROL_WELCOME,
+        int[] opcodes = {0x1FFFF, 0xF0001, 0x7FFF0001, RecordLayout.CONTROL_HELLO, RecordLayout.CONTROL_WELCOME,
             RecordLayout.CONTROL_LOST, Guest.MEM_ALLOC | RecordLayout.REPLY_BIT, 0};
         for (int opcode : opcodes) {
             refuse("opcode must be",
