@@ -195,14 +195,6 @@ static void check_errors(void) {
     IS(INVALID_VALUE,
        CALL_OF(t, "potrf", (handle_t, int, int, data_t, int, data_t, int, data_t), handle, LOWER, N, da, N - 1, work,
                16, info));
-    IS(INVALID_VALUE,
-       CALL_OF(t, "getrf", (handle_t, int, int, data_t, int, data_t, data_t, data_t), handle, N, -2, da, LD, work, info,
-               info));
-    IS(INVALID_VALUE,
-       CALL_OF(t, "gesvd",
-               (handle_t, signed char, signed char, int, int, data_t, int, data_t, data_t, int, data_t, int, data_t,
-                int, data_t, data_t),
-               handle, 'X', 'N', N, N, da, LD, da, da, LD, da, LD, work, 16, 0, info));
     IS(NOT_INITIALIZED,
        CALL_OF(t, "potrf_bufferSize", (handle_t, int, int, data_t, int, int *), NULL, LOWER, N, da, LD, &size));
     IS(NOT_INITIALIZED, CALL("cusolverDnSetStream", (handle_t, CUstream), NULL, NULL));

@@ -322,6 +322,7 @@ static void convert(const matrix_t *m) {
     size_t bytes = 0, more = 0;
     CU_OK(cuMemAlloc(&dense, total * bytes_of(type)));
     CU_OK(cuMemsetD8(dense, 0x11, total * bytes_of(type)));
+    CU_OK(cuStreamSynchronize(NULL)); /* the stream of the handle does not wait for the default one */
     OK(cusparseCreateDnMat(&target, M, K, ld, dense, type, COLUMNS));
     OK(cusparseSparseToDense_bufferSize(handle, m->descr, target, 0, &bytes));
     CU_OK(cuMemAlloc(&buffer, bytes + 1));
