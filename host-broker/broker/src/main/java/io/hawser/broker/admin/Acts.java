@@ -1,6 +1,7 @@
 package io.hawser.broker.admin;
 
 import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.store.ClosedFileException;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.vgpu.VgpuTable;
@@ -111,9 +112,9 @@ public final class Acts implements AutoCloseable {
         } catch (SQLException e) {
             uncertain = true;
             LOG.errorf("the database rejected a change: %s", e.getMessage());
-            String why = database.refusal();
+            // Not database.refusal(): a later change of another thread may already have cleared it.
             throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the database rejected the change"
-                + (why.isEmpty() ? "; see the broker's log" : ": " + why));
+                + (e instanceof ClosedFileException closed ? ": " + closed.reason() : "; see the broker's log"));
         }
     }
 

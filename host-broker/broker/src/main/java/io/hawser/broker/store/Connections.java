@@ -25,9 +25,6 @@ final class Connections implements AutoCloseable {
     private static final Duration FIRST_WAIT = Duration.ofMillis(50);
     private static final Duration MAX_WAIT = Duration.ofSeconds(2);
     private static final int MAX_READS = 3;
-    /** H2's "the database has been closed". */
-    private static final int CLOSED = 90098;
-    private static final String CLOSED_STATE = "90098";
 
     private final AgroalDataSourceConfiguration configuration;
     private final boolean file;
@@ -60,8 +57,8 @@ final class Connections implements AutoCloseable {
     <T> T read(Database.Work<T> work) throws SQLException {
         for (int tries = 1;; tries++) {
             try {
-                return with(work, false);
-            } catch (ClosedException e) {
+                return with(work);
+            } catch (ClosedFileException e) {
                 if (tries == MAX_READS) {
                     throw e;
                 }
@@ -69,22 +66,49 @@ final class Connections implements AutoCloseable {
         }
     }
 
-    /** Runs a change; fails at once during the delay after repeated failures. */
+    /**
+     * Runs a change; fails at once during the delay after repeated failures.
+     *
+     * @throws ClosedFileException when H2 has closed its file, in this change or before it.
+     */
     <T> T change(Database.Work<T> work) throws SQLException {
+        rejectDuringDelay();
+        T result;
+        try {
+            result = with(work);
+        } catch (ClosedFileException e) {
+            recordRefusal(e.reason());
+            throw e;
+        }
+        recordAcceptance();
+        return result;
+    }
+
+    private synchronized void rejectDuringDelay() throws ClosedFileException {
         long waitMs = changes.waitMs();
         if (waitMs > 0) {
             throw retryLater(refusal, waitMs);
         }
-        T result = with(work, true);
+    }
+
+    private synchronized void recordRefusal(String reason) {
+        if (refusal.isEmpty()) {
+            LOG.errorf("a change of the database failed because H2 closed its file, which the broker reopens: %s",
+                reason);
+        }
+        refusal = reason;
+        changes.recordFailure();
+    }
+
+    private synchronized void recordAcceptance() {
         changes.recordSuccess();
         if (!refusal.isEmpty()) {
             LOG.infof("the database accepts changes again, after: %s", refusal);
             refusal = "";
         }
-        return result;
     }
 
-    private <T> T with(Database.Work<T> work, boolean change) throws SQLException {
+    private <T> T with(Database.Work<T> work) throws SQLException {
         if (!closed.isEmpty()) {
             reopen();
         }
@@ -96,8 +120,7 @@ final class Connections implements AutoCloseable {
                 if (!file || answers(connection)) {
                     throw e;
                 }
-                recordClosed(e, change);
-                throw new ClosedException(e);
+                throw new ClosedFileException(recordClosed(e), e);
             }
         } finally {
             use.readLock().unlock();
@@ -106,20 +129,15 @@ final class Connections implements AutoCloseable {
 
     /**
      * Records that H2 has closed its file. The caller still holds the lock that keeps other threads from reopening it.
+     *
+     * @return the reason.
      */
-    private synchronized void recordClosed(Exception failure, boolean change) {
+    private synchronized String recordClosed(Exception failure) {
         Optional<String> cause = systemError(failure);
         if (closed.isEmpty() || cause.isPresent()) {
             closed = cause.orElse(failure.getMessage()); // later failures only report the closed file
         }
-        if (change) {
-            if (refusal.isEmpty()) {
-                LOG.errorf("a change of the database failed and H2 closed its file, which the broker reopens: %s",
-                    closed);
-            }
-            refusal = refusal.isEmpty() || cause.isPresent() ? closed : refusal;
-            changes.recordFailure();
-        }
+        return closed;
     }
 
     private void reopen() throws SQLException {
@@ -139,6 +157,8 @@ final class Connections implements AutoCloseable {
             source = AgroalDataSource.from(configuration);
             try (Connection connection = source.getConnection()) {
                 ask(connection);
+            } catch (SQLException e) {
+                throw new ClosedFileException(recordClosed(e), e);
             }
             openings.recordSuccess();
             closed = "";
@@ -164,9 +184,9 @@ final class Connections implements AutoCloseable {
         }
     }
 
-    private static SQLException retryLater(String reason, long waitMs) {
-        return new SQLException("H2 has closed the database's file (" + reason + "); the next attempt is in " + waitMs
-            + " ms", CLOSED_STATE, CLOSED);
+    private static ClosedFileException retryLater(String reason, long waitMs) {
+        return new ClosedFileException("H2 has closed the database's file (" + reason + "); the next attempt is in "
+            + waitMs + " ms", reason, null);
     }
 
     /** Whether a query succeeds. {@link Connection#isValid} is true even when the connection's database is closed. */
@@ -192,15 +212,6 @@ final class Connections implements AutoCloseable {
         return Stream.iterate(failure, cause -> cause != null, Throwable::getCause)
             .filter(cause -> cause instanceof IOException && cause.getMessage() != null).map(Throwable::getMessage)
             .findFirst();
-    }
-
-    /** H2 has closed its file. */
-    private static final class ClosedException extends SQLException {
-        private static final long serialVersionUID = 1L;
-
-        ClosedException(Exception cause) {
-            super(cause.getMessage(), CLOSED_STATE, CLOSED, cause);
-        }
     }
 
     @Override

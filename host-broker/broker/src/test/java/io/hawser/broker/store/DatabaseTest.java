@@ -113,6 +113,49 @@ class DatabaseTest {
     }
 
     @Test
+    void shouldGiveEachRejectedChangeTheReason() throws Exception {
+        try (Database database = open()) {
+            for (int i = 0; i < 3; i++) { // the later ones meet the delay after repeated failures
+                ClosedFileException rejected = assertThrows(ClosedFileException.class, () -> database.transact(
+                    connection -> {
+                        closeFile(connection);
+                        return VgpuStore.markDone(connection, "never");
+                    }));
+                assertFalse(rejected.reason().isEmpty());
+                assertEquals(rejected.reason(), database.refusal());
+            }
+        }
+    }
+
+    @Test
+    void shouldGiveTheReasonWhenTheFileCannotBeOpened() throws Exception {
+        try (Database database = open()) {
+            database.transact(connection -> VgpuStore.markDone(connection, "one"));
+            // A read closes the file, so that no change has failed before the next one.
+            assertThrows(SQLException.class, () -> database.read(connection -> {
+                closeFile(connection);
+                return count(connection);
+            }));
+            Files.move(folder.resolve("broker.mv.db"), folder.resolve("moved"));
+            Files.createDirectory(folder.resolve("broker.mv.db"));
+            ClosedFileException rejected = assertThrows(ClosedFileException.class,
+                () -> database.transact(connection -> VgpuStore.markDone(connection, "two")));
+            assertFalse(rejected.reason().isEmpty());
+            assertEquals(rejected.reason(), database.refusal());
+            Files.delete(folder.resolve("broker.mv.db"));
+            Files.move(folder.resolve("moved"), folder.resolve("broker.mv.db"));
+            TestBroker.await("a successful change", () -> {
+                try {
+                    return database.transact(connection -> VgpuStore.markDone(connection, "two"));
+                } catch (SQLException e) {
+                    return false; // the delay after the failure
+                }
+            });
+            assertEquals("", database.refusal());
+        }
+    }
+
+    @Test
     void shouldOpenItsFileAnewForManyAtOnce() throws Exception {
         int threads = 8;
         try (Database database = open(); ExecutorService all = Executors.newFixedThreadPool(threads)) {
