@@ -36,8 +36,8 @@ public final class Calls implements CallDispatcher {
     private final MathLibrary[] math = new MathLibrary[MATH_LIBRARIES]; // by the number of the library; null for none
     private LibraryCalls serving; // the library of the call in service
 
-    /** A math library: which of its opcodes put work into a stream, and its calls. */
-    private record MathLibrary(IntPredicate isWork, LibraryCalls calls) {
+    /** A math library: which of its opcodes put work into a stream, which one ends a handle, and its calls. */
+    private record MathLibrary(IntPredicate isWork, int destroys, HandleKind kind, LibraryCalls calls) {
     }
 
     /**
@@ -52,12 +52,15 @@ public final class Calls implements CallDispatcher {
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
         region = new RegionCopies(session, shared);
         objects = session.objects();
-        use(CublasOpcodes.cublasCreate_v2, CublasOpcodes::isCredited, new CublasCalls(session));
-        use(CublasLtOpcodes.cublasLtCreate, CublasLtOpcodes::isCredited, new CublasLtCalls(session));
-        use(CufftOpcodes.hwsFftMakePlan, CufftOpcodes::isCredited, new CufftCalls(session));
-        use(CudnnOpcodes.cudnnCreate, CudnnOpcodes::isCredited, new CudnnCalls(session));
-        use(CusolverOpcodes.cusolverDnCreate, CusolverOpcodes::isCredited, new CusolverCalls(session));
-        use(CusparseOpcodes.cusparseCreate, CusparseOpcodes::isCredited, new CusparseCalls(session));
+        use(CublasOpcodes::isCredited, CublasOpcodes.cublasDestroy_v2, HandleKind.CUBLAS, new CublasCalls(session));
+        use(CublasLtOpcodes::isCredited, CublasLtOpcodes.cublasLtDestroy, HandleKind.CUBLASLT,
+            new CublasLtCalls(session));
+        use(CufftOpcodes::isCredited, CufftOpcodes.hwsFftDestroy, HandleKind.CUFFT, new CufftCalls(session));
+        use(CudnnOpcodes::isCredited, CudnnOpcodes.cudnnDestroy, HandleKind.CUDNN, new CudnnCalls(session));
+        use(CusolverOpcodes::isCredited, CusolverOpcodes.cusolverDnDestroy, HandleKind.CUSOLVER,
+            new CusolverCalls(session));
+        use(CusparseOpcodes::isCredited, CusparseOpcodes.cusparseDestroy, HandleKind.CUSPARSE,
+            new CusparseCalls(session));
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
@@ -114,8 +117,8 @@ public final class Calls implements CallDispatcher {
         return opcode >>> LIBRARY_SHIFT == DRIVER;
     }
 
-    private void use(int opcode, IntPredicate isWork, LibraryCalls calls) {
-        math[opcode >>> LIBRARY_SHIFT] = new MathLibrary(isWork, calls);
+    private void use(IntPredicate isWork, int destroys, HandleKind kind, LibraryCalls calls) {
+        math[destroys >>> LIBRARY_SHIFT] = new MathLibrary(isWork, destroys, kind, calls);
     }
 
     /** The math library of a call; null for a call of the driver or an unknown one. */
@@ -215,6 +218,8 @@ public final class Calls implements CallDispatcher {
         MathLibrary library = mathOf(opcode);
         if (library == null) {
             dispatcher.dispatch(call);
+        } else if (opcode == library.destroys && LibraryHandles.hasEnded(objects, library.kind, call.in())) {
+            call.finish(0); // the success of every library
         } else {
             serving = library.calls;
             serving.dispatch(opcode, call);

@@ -15,7 +15,6 @@ import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.cufft.CufftDispatcher;
 import io.hawser.cuda.generated.cufft.CufftDriver;
-import io.hawser.cuda.generated.cufft.CufftOpcodes;
 import io.hawser.cuda.generated.cufft.ExecManualCalls;
 import io.hawser.cuda.generated.cufft.HandleManualCalls;
 import io.hawser.cuda.generated.cufft.HandleReplies;
@@ -73,12 +72,7 @@ final class CufftCalls implements LibraryCalls, HandleManualCalls<Call>, PlanMan
             cufft = MathProviders.open(backend, MathProvider::cufft);
             dispatcher = new CufftDispatcher<>(new CufftDriver() {}, this, this, this, this);
         }
-        if (opcode == CufftOpcodes.hwsFftDestroy
-            && LibraryHandles.hasEnded(objects, HandleKind.CUFFT, call.in())) {
-            call.finish(CUFFT_SUCCESS);
-        } else {
-            dispatcher.dispatch(call);
-        }
+        dispatcher.dispatch(call);
     }
 
     @Override

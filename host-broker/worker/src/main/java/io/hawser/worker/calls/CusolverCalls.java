@@ -93,12 +93,7 @@ final class CusolverCalls implements LibraryCalls, HandleManualCalls<Call>, Sett
             dispatcher = new CusolverDispatcher<>(cusolver == null ? new CusolverDriver() {} : cusolver.driver(), this,
                 this);
         }
-        if (opcode == CusolverOpcodes.cusolverDnDestroy
-            && LibraryHandles.hasEnded(objects, HandleKind.CUSOLVER, call.in())) {
-            call.finish(CUSOLVER_STATUS_SUCCESS);
-        } else {
-            dispatcher.dispatch(call);
-        }
+        dispatcher.dispatch(call);
     }
 
     @Override

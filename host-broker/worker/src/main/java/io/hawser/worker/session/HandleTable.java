@@ -114,7 +114,8 @@ public final class HandleTable {
         return switch (kind) {
             case CONTEXT -> List.of(HandleKind.MODULE, HandleKind.STREAM, HandleKind.EVENT, HandleKind.ARRAY,
                 HandleKind.MIPMAPPED_ARRAY, HandleKind.CUBLAS, HandleKind.CUBLASLT,
-                HandleKind.CUFFT, HandleKind.CUSOLVER, HandleKind.CONTEXT);
+                HandleKind.CUFFT, HandleKind.CUDNN,
+                HandleKind.CUSOLVER, HandleKind.CUSPARSE, HandleKind.CONTEXT);
             case MODULE -> List.of(HandleKind.FUNCTION);
             case MIPMAPPED_ARRAY -> List.of(HandleKind.ARRAY);
             default -> List.of();
