@@ -94,14 +94,18 @@ static void check_vgpu(void) {
     }
 }
 
-/* NVIDIA's libraries that contain a runtime of their own and therefore cannot run in a guest. */
-static const char *const closed[] = {"libcudnn_",   "libcufft",  "libcurand",     "libcusolver",
-                                     "libcusparse", "libnccl",   "libcupti",      "libnpp",
-                                     "libnvjpeg",   "libcufile", "libcusparseLt", "libcudadevrt"};
+/* How the names of the libraries begin that Hawser replaces. */
+static const char *const replaced[] = {"libcuda.so",  "libcudart",      "libnvidia-ml.so", "libcublas",   "libcufft.so",
+                                       "libcudnn.so", "libcusolver.so", "libcusparse.so",  "libcurand.so"};
+/* The same of NVIDIA's other libraries, which contain a runtime of their own and therefore cannot run in a guest. */
+static const char *const closed[] = {"libcudnn_", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl",
+                                     "libcupti",  "libnpp",   "libnvjpeg", "libcufile",   "libcudadevrt"};
 
-static bool is_closed(const char *name) {
-    for (size_t i = 0; i < sizeof closed / sizeof *closed; i++) {
-        if (strncmp(name, closed[i], strlen(closed[i])) == 0) {
+#define BEGINS_LIKE_ONE_OF(name, list) begins_like_one_of((name), (list), sizeof(list) / sizeof *(list))
+
+static bool begins_like_one_of(const char *name, const char *const *list, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(name, list[i], strlen(list[i])) == 0) {
             return true;
         }
     }
@@ -165,10 +169,7 @@ static void check_library(char *line, const char *folder) {
         }
         name = slash + 1;
     }
-    bool ours = strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libcudart", 9) == 0
-        || strncmp(name, "libnvidia-ml.so", 15) == 0 || strncmp(name, "libcublas", 9) == 0
-        || strncmp(name, "libcufft.so", 11) == 0 || strncmp(name, "libcudnn.so", 11) == 0
-        || strncmp(name, "libcusolver.so", 14) == 0 || strncmp(name, "libcusparse.so", 14) == 0;
+    bool ours = BEGINS_LIKE_ONE_OF(name, replaced);
     if (end == NULL) {
         FAIL("%s: not found%s", name, ours ? ", and this version is not among ours" : "");
     } else if (ours) {
@@ -177,7 +178,7 @@ static void check_library(char *line, const char *folder) {
         } else {
             FAIL("%s: taken from %s, not from %s", name, path, folder);
         }
-    } else if (is_closed(name)) {
+    } else if (BEGINS_LIKE_ONE_OF(name, closed)) {
         FAIL("%s: Hawser does not serve this library yet; it would run here, where there is no GPU", name);
     } else {
         check_code(path, false);

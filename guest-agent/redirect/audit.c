@@ -32,6 +32,7 @@ static const struct {
     {"libcusolver.so.11", "libcusolver", "11", false},
     {"libcusolver.so.12", "libcusolver", "12", false},
     {"libcusparse.so.12", "libcusparse", "12", true},
+    {"libcurand.so.10", "libcurand", "10", true},
 };
 #define LIBRARIES (sizeof libraries / sizeof *libraries)
 

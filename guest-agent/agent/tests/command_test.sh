@@ -181,12 +181,12 @@ echo 'int cufftCreate(void); int main(void) { return cufftCreate(); }' >fft.c
 "$cc" -o fft fft.c nvidia/libcufft.so.12 -Wl,-rpath,"$work/nvidia"
 expect 1 "$hawser" doctor ./fft
 grep -q "^ok   libcufft.so.12: ours" out || fail "doctor does not report our cuFFT: $(cat out)"
-echo "int curandCreateGenerator(void) { return 0; }" >curand.c
-"$cc" -shared -fPIC -o nvidia/libcurand.so.10 -Wl,-soname,libcurand.so.10 curand.c
-echo 'int curandCreateGenerator(void); int main(void) { return curandCreateGenerator(); }' >random.c
-"$cc" -o random random.c nvidia/libcurand.so.10 -Wl,-rpath,"$work/nvidia"
-expect 1 "$hawser" doctor ./random
-grep -q "^FAIL libcurand.so.10: Hawser does not serve" out || fail "cuRAND not seen: $(cat out)"
+echo "int cusparseLtInit(void) { return 0; }" >cusparselt.c
+"$cc" -shared -fPIC -o nvidia/libcusparseLt.so.0 -Wl,-soname,libcusparseLt.so.0 cusparselt.c
+echo 'int cusparseLtInit(void); int main(void) { return cusparseLtInit(); }' >structured.c
+"$cc" -o structured structured.c nvidia/libcusparseLt.so.0 -Wl,-rpath,"$work/nvidia"
+expect 1 "$hawser" doctor ./structured
+grep -q "^FAIL libcusparseLt.so.0: Hawser does not serve" out || fail "cuSPARSELt not seen: $(cat out)"
 echo '#!/bin/sh' >script; chmod +x script
 expect 1 "$hawser" doctor ./script
 grep -q "^note .*a script for /bin/sh" out || fail "script not seen: $(cat out)"
