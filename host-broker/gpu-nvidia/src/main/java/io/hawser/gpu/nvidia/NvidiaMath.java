@@ -4,6 +4,7 @@ import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.CublasLtBackend;
 import io.hawser.cuda.backend.CudnnBackend;
 import io.hawser.cuda.backend.CufftBackend;
+import io.hawser.cuda.backend.CurandBackend;
 import io.hawser.cuda.backend.CusolverBackend;
 import io.hawser.cuda.backend.CusparseBackend;
 import io.hawser.cuda.backend.GpuBackend;
@@ -66,5 +67,11 @@ public final class NvidiaMath implements MathProvider {
         MathProvider.load("libnvJitLink.so.13", "libnvJitLink.so.12");
         NativeLibrary library = MathProvider.load("libcusparse.so.12");
         return library == null ? null : new NvidiaCusparse(library);
+    }
+
+    @Override
+    public CurandBackend curand(GpuBackend gpu) {
+        NativeLibrary library = MathProvider.load("libcurand.so.10");
+        return library == null ? null : new NvidiaCurand(library);
     }
 }

@@ -9,6 +9,7 @@ import io.hawser.cuda.generated.cublas.CublasOpcodes;
 import io.hawser.cuda.generated.cublaslt.CublasLtOpcodes;
 import io.hawser.cuda.generated.cudnn.CudnnOpcodes;
 import io.hawser.cuda.generated.cufft.CufftOpcodes;
+import io.hawser.cuda.generated.curand.CurandOpcodes;
 import io.hawser.cuda.generated.cusolver.CusolverOpcodes;
 import io.hawser.cuda.generated.cusparse.CusparseOpcodes;
 import io.hawser.shm.wire.RecordLayout;
@@ -61,6 +62,7 @@ public final class Calls implements CallDispatcher {
             new CusolverCalls(session));
         use(CusparseOpcodes::isCredited, CusparseOpcodes.cusparseDestroy, HandleKind.CUSPARSE,
             new CusparseCalls(session));
+        use(CurandOpcodes::isCredited, CurandOpcodes.hwsRandDestroy, HandleKind.CURAND, new CurandCalls(session));
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);

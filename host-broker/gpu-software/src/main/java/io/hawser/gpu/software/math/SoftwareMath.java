@@ -3,6 +3,7 @@ package io.hawser.gpu.software.math;
 import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.CublasLtBackend;
 import io.hawser.cuda.backend.CufftBackend;
+import io.hawser.cuda.backend.CurandBackend;
 import io.hawser.cuda.backend.CusolverBackend;
 import io.hawser.cuda.backend.CusparseBackend;
 import io.hawser.cuda.backend.GpuBackend;
@@ -45,5 +46,11 @@ public final class SoftwareMath implements MathProvider {
     @Override
     public CusparseBackend cusparse(GpuBackend gpu) {
         return new SoftwareCusparse(gpu);
+    }
+
+    /** Needs no library. */
+    @Override
+    public CurandBackend curand(GpuBackend gpu) {
+        return new SoftwareCurand(gpu);
     }
 }
