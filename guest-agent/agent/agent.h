@@ -37,7 +37,8 @@ int hws_agent_libraries(char folder[HWS_MAX_PATH], char *error_p, size_t error_c
 
 /*
  * Puts the libraries of a folder first for programs that this process starts: by LD_LIBRARY_PATH, and by LD_AUDIT for
- * programs whose RPATH or dlopen names others. Returns 0, or -1 when memory is short.
+ * programs whose RPATH or dlopen names others, with room for the static thread memory of their libraries
+ * (GLIBC_TUNABLES). Returns 0, or -1 when memory is short.
  */
 int hws_agent_prefer(const char *folder);
 

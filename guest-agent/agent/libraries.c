@@ -10,6 +10,14 @@
 
 #define AUDIT "libhawser-audit.so"
 
+/*
+ * Under LD_AUDIT the dynamic linker counts the static thread memory of a program's own libraries, such as jemalloc's
+ * 2,632 bytes, against a reserve of 512 bytes and ends the program (glibc bug 31991). This is its size here; each thread
+ * has one.
+ */
+#define STATIC_TLS "glibc.rtld.optional_static_tls"
+#define STATIC_TLS_BYTES "16384"
+
 /* Relative to the program's folder: in the archive, in a package, in the build tree. */
 static const char *const places[] = {"../lib/guest", "../lib/hawser/guest", "../lib"};
 
@@ -70,10 +78,21 @@ static int put_first(const char *variable, const char *first) {
     return rc;
 }
 
+/* Enlarges the reserve for static thread memory, unless the user has chosen its size. */
+static int reserve_thread_memory(void) {
+    const char *tunables = getenv("GLIBC_TUNABLES");
+    return tunables != NULL && strstr(tunables, STATIC_TLS "=") != NULL
+        ? 0
+        : put_first("GLIBC_TUNABLES", STATIC_TLS "=" STATIC_TLS_BYTES);
+}
+
 int hws_agent_prefer(const char *folder) {
     char audit[HWS_MAX_PATH + 32];
     snprintf(audit, sizeof audit, "%s/" AUDIT, folder);
-    return put_first("LD_LIBRARY_PATH", folder) != 0 || put_first("LD_AUDIT", audit) != 0 ? -1 : 0;
+    return put_first("LD_LIBRARY_PATH", folder) != 0 || put_first("LD_AUDIT", audit) != 0
+            || reserve_thread_memory() != 0
+        ? -1
+        : 0;
 }
 
 int hws_agent_find_program(const char *name, char path[HWS_MAX_PATH]) {

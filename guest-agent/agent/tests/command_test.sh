@@ -187,6 +187,18 @@ echo 'int cusparseLtInit(void); int main(void) { return cusparseLtInit(); }' >st
 "$cc" -o structured structured.c nvidia/libcusparseLt.so.0 -Wl,-rpath,"$work/nvidia"
 expect 1 "$hawser" doctor ./structured
 grep -q "^FAIL libcusparseLt.so.0: Hawser does not serve" out || fail "cuSPARSELt not seen: $(cat out)"
+# A library with much static thread memory, as allocators have it: the dynamic linker needs room for it under LD_AUDIT.
+echo 'static __thread char kept[4000] __attribute__((tls_model("initial-exec"))); char *keep(void) { return kept; }' \
+    >thread.c
+"$cc" -shared -fPIC -o libthread.so thread.c
+echo 'char *keep(void); int main(void) { return keep()[0]; }' >threaded.c
+"$cc" -o threaded threaded.c ./libthread.so
+expect 0 ./threaded
+expect 0 "$hawser" run ./threaded
+expect 0 env GLIBC_TUNABLES=glibc.malloc.check=0 "$hawser" run ./threaded
+chosen=glibc.malloc.check=0:glibc.rtld.optional_static_tls=8192 # the user's size stays
+expect 0 env GLIBC_TUNABLES="$chosen" "$hawser" run printenv GLIBC_TUNABLES
+[ "$(cat out)" = "$chosen" ] || fail "hawser run changes the user's tunables: $(cat out)"
 echo '#!/bin/sh' >script; chmod +x script
 expect 1 "$hawser" doctor ./script
 grep -q "^note .*a script for /bin/sh" out || fail "script not seen: $(cat out)"
