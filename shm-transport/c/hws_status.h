@@ -19,6 +19,7 @@
  *       <performance state> <reasons for the clocks, bits of NVML> <bits that the GPU can report> <Celsius of the memory>
  *       <milliwatts at this moment> <corrected errors since the driver's start> <uncorrected> <corrected ever>
  *       <uncorrected ever>
+ *   library <soname of a math library that workers may open> <its version>
  *   session <id> <guest pid> <program> <host> <tcp|shm> <starting|running|ending> <deviceBytes> <kernels> <roundTrips> <started, Unix seconds>
  *   process <guest pid> <host> <deviceBytes>: of a session that does not fit with all its fields
  *   more <sessions that did not fit>

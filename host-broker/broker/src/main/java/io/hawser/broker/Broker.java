@@ -154,7 +154,8 @@ public final class Broker {
         pools.known().thenAccept(known -> gpuMonitor.start(known.backend()));
         VgpuUse use = new VgpuUse(sessions::list);
         StatusSource status = new StatusText(vgpus, sessions::list, new StatusText.Gpus(this::devices,
-            gpuMonitor::reading, gpuMonitor::driverVersion, ledgers::usedBytes, use::percent));
+            gpuMonitor::reading, gpuMonitor::driverVersion, ledgers::usedBytes, use::percent),
+            command.confinement().libraries().libraries());
         door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
         regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash,
             RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));

@@ -26,8 +26,7 @@ import org.jboss.logging.Logger;
  */
 public final class Confinement implements AutoCloseable {
     /** For workers that are not jailed. */
-    public static final Confinement NONE = new Confinement(JailMode.OFF, 0, false, Spawner.PLAIN, List.of(), false,
-        null, "", null, new MathLibraries(Map.of(), Map.of()));
+    public static final Confinement NONE = off(new MathLibraries(Map.of(), Map.of()));
 
     /** Weight of a worker that starts while a guest waits for it: that of a full compute share. */
     public static final int AWAITED_WEIGHT = 10_000;
@@ -73,6 +72,10 @@ public final class Confinement implements AutoCloseable {
         this.libraries = libraries;
     }
 
+    private static Confinement off(MathLibraries libraries) {
+        return new Confinement(JailMode.OFF, 0, false, Spawner.PLAIN, List.of(), false, null, "", null, libraries);
+    }
+
     /**
      * Checks the broker's rights.
      *
@@ -82,7 +85,7 @@ public final class Confinement implements AutoCloseable {
     public static Confinement of(BrokerConfig.Worker config, MathLibraries libraries) {
         JailMode mode = config.jail();
         if (mode == JailMode.OFF) {
-            return NONE;
+            return off(libraries);
         }
         List<String> missing = new ArrayList<>();
         boolean takesArguments = config.command().isEmpty();
@@ -248,6 +251,11 @@ public final class Confinement implements AutoCloseable {
                 LOG.infof("the workers' jail: %s", describe());
             }
         }
+    }
+
+    /** The math libraries whose files workers may open. */
+    public MathLibraries libraries() {
+        return libraries;
     }
 
     /** One line for people: the active parts, the missing parts, and the reasons. */

@@ -119,7 +119,7 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
     /**
      * A library that workers may open.
      *
-     * @param version as its file's name has it, for example 13.1.0.3; null when the name has none.
+     * @param version of its file's name or its wheel, for example 13.1.0.3; null when neither has one.
      */
     public record Library(String soname, Path path, String version) {
         @Override
@@ -139,7 +139,7 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
     private static String version(String soname, String file) {
         String name = file == null ? soname : Path.of(file).getFileName().toString();
         if (name.equals(soname)) {
-            return null;
+            return file == null ? null : WheelVersion.of(Path.of(file));
         }
         Matcher version = VERSION.matcher(name);
         return version.find() ? version.group() : null;

@@ -4,7 +4,6 @@ import io.hawser.broker.LoopPulse;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.jail.Confinement;
-import io.hawser.broker.machine.MathLibraries;
 import io.hawser.broker.model.PoolState;
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.pool.WorkerPools;
@@ -68,10 +67,10 @@ public class BrokerResource implements BrokerApi {
 
     private List<BrokerInfo.Library> libraries;
 
-    /** Like the workers' list, it is made once. */
+    /** As the list of the workers' libraries, it is made once. */
     @PostConstruct
     void findLibraries() {
-        libraries = MathLibraries.find(config.libraries().path()).libraries().stream()
+        libraries = jail.libraries().libraries().stream()
             .map(found -> new BrokerInfo.Library(found.soname(), found.path().toString(), found.version())).toList();
     }
 

@@ -1,5 +1,6 @@
 package io.hawser.broker.status;
 
+import io.hawser.broker.machine.MathLibraries;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.model.SessionView;
@@ -42,6 +43,7 @@ public final class StatusText implements StatusSource {
     private final VgpuTable vgpus;
     private final Supplier<List<SessionView>> sessions;
     private final Gpus gpus;
+    private final List<MathLibraries.Library> libraries;
 
     /**
      * Facts about the broker's GPUs.
@@ -56,11 +58,13 @@ public final class StatusText implements StatusSource {
         Supplier<String> driverVersion, ToLongBiFunction<String, String> usedBytes,
         ToIntFunction<String> utilizationPercent) {}
 
-    /** Makes a source that reads published state. */
-    public StatusText(VgpuTable vgpus, Supplier<List<SessionView>> sessions, Gpus gpus) {
+    /** Makes a source that reads published state; {@code libraries} are those that workers may open. */
+    public StatusText(VgpuTable vgpus, Supplier<List<SessionView>> sessions, Gpus gpus,
+        List<MathLibraries.Library> libraries) {
         this.vgpus = vgpus;
         this.sessions = sessions;
         this.gpus = gpus;
+        this.libraries = List.copyOf(libraries);
     }
 
     @Override
@@ -86,6 +90,10 @@ public final class StatusText implements StatusSource {
             if (vgpu.mode() == Sharing.EXCLUSIVE) {
                 sensors(text, i, placed.get(i), maxBytes);
             }
+        }
+        for (MathLibraries.Library library : libraries) {
+            append(text, List.of("library", name(library.soname()),
+                library.version() == null ? UNKNOWN : name(library.version())), maxBytes);
         }
         sessions(text, name, maxBytes);
         return text.toString();

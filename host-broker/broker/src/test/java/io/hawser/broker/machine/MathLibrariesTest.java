@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
@@ -21,8 +22,9 @@ class MathLibrariesTest {
     @BeforeEach
     void makeFolder() throws IOException {
         if (Files.exists(folder)) {
-            try (var files = Files.list(folder)) {
-                for (Path file : files.toList()) {
+            try (var files = Files.walk(folder)) {
+                for (Path file : files.filter(file -> !file.equals(folder)).sorted(Comparator.reverseOrder())
+                    .toList()) {
                     Files.delete(file);
                 }
             }
@@ -64,6 +66,24 @@ class MathLibrariesTest {
         file("libcublasLt.so.13");
         Files.createSymbolicLink(folder.resolve("libopenblas.so.0"), file("libopenblasp-r0.3.21.so").getFileName());
         assertEquals(Arrays.asList("13.1.0.3", null, "0.3.21"), MathLibraries.find(List.of(folder)).libraries().stream()
+            .map(MathLibraries.Library::version).toList());
+    }
+
+    @Test
+    void shouldTakeVersionsFromWheels() throws IOException {
+        Path site = folder.resolve("site-packages");
+        Path lib = Files.createDirectories(site.resolve("nvidia/cu13/lib"));
+        for (Path part = lib; !part.equals(folder); part = part.getParent()) {
+            allow(part, "rwxr-xr-x");
+        }
+        for (String name : List.of("libcublas.so.13", "libcudnn.so.9")) {
+            allow(Files.createFile(lib.resolve(name)), "rw-r--r--");
+        }
+        Path other = Files.createDirectory(site.resolve("nvidia_cudnn_cu13-9.19.0.56.dist-info"));
+        Files.writeString(other.resolve("RECORD"), "nvidia/cu13/lib/libcublas.so.13.other,,\n");
+        Path wheel = Files.createDirectory(site.resolve("nvidia_cublas-13.1.0.3.dist-info"));
+        Files.writeString(wheel.resolve("RECORD"), "x,,\nnvidia/cu13/lib/libcublas.so.13,sha256=a,1\n");
+        assertEquals(Arrays.asList("13.1.0.3", null), MathLibraries.find(List.of(lib)).libraries().stream()
             .map(MathLibraries.Library::version).toList());
     }
 

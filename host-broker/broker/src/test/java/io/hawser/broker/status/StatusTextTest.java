@@ -3,6 +3,7 @@ package io.hawser.broker.status;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.broker.machine.MathLibraries;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.Guest;
@@ -17,6 +18,7 @@ import io.hawser.broker.nvml.Trait;
 import io.hawser.broker.vgpu.Placement;
 import io.hawser.broker.vgpu.VgpuDraft;
 import io.hawser.broker.vgpu.VgpuTable;
+import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -33,6 +35,10 @@ class StatusTextTest {
 
     private final List<Device> devices = new ArrayList<>(List.of(new Device("NVIDIA H200", UUID, 1000, "0000:19:00.0",
         "9.0")));
+    private static final List<MathLibraries.Library> LIBRARIES = List.of(
+        new MathLibraries.Library("libcublas.so.13", Path.of("/a/libcublas.so.13"), "13.1.0.3"),
+        new MathLibraries.Library("libcudnn.so.9", Path.of("/a/libcudnn.so.9"), null));
+
     private final List<SessionView> sessions = new ArrayList<>();
     private final VgpuTable table = new VgpuTable(Placement.of("least-loaded", 1), 1, uuid -> false);
 
@@ -45,7 +51,13 @@ class StatusTextTest {
         table.add(table.plan(new VgpuDraft(null, null, memoryBytes, 100, mode, gpus, null, null).create("a",
             Origin.REST, Vgpu.now())));
         return new StatusText(table, () -> sessions, new StatusText.Gpus(() -> devices, StatusTextTest::reading,
-            () -> "580.159.03", (vgpu, uuid) -> 300, vgpu -> 37)).of("a", ROOM);
+            () -> "580.159.03", (vgpu, uuid) -> 300, vgpu -> 37), LIBRARIES).of("a", ROOM);
+    }
+
+    @Test
+    void shouldListTheMathLibrariesWithTheirVersions() throws Exception {
+        assertEquals(List.of("library\tlibcublas.so.13\t13.1.0.3", "library\tlibcudnn.so.9\t-"),
+            status("shared", "any").lines().filter(line -> line.startsWith("library")).toList());
     }
 
     private static GpuReading reading(String uuid) {
