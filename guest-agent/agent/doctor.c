@@ -1,6 +1,8 @@
 /*
- * hawser doctor [PROGRAM]: checks whether this machine, and a program, can use the vGPU, and reports what prevents it.
+ * hawser doctor [PROGRAM [ARGUMENT...]]: checks whether this machine, and a program, can use the vGPU, and reports what
+ * prevents it.
  */
+#include "doctor.h"
 #include "agent.h"
 #include "elf_file.h"
 #include "functions.h"
@@ -23,25 +25,34 @@
 
 static unsigned problems, warnings;
 
-static void __attribute__((format(printf, 2, 3))) say(const char *level, const char *format, ...) {
+/* The broker's math libraries, from its status. */
+#define MAX_LIBRARIES 64
+static hws_doctor_library_t libraries[MAX_LIBRARIES];
+static int library_count = -1; /* unknown, or none are needed */
+
+void hws_doctor_say(const char *level, const char *format, ...) {
     va_list arguments;
     printf("%-5s", level);
     va_start(arguments, format);
     vprintf(format, arguments);
     va_end(arguments);
     putchar('\n');
+    warnings += strcmp(level, "WARN") == 0;
+    problems += strcmp(level, "FAIL") == 0;
 }
 
-#define GOOD(...) say("ok", __VA_ARGS__)
-#define NOTE(...) say("note", __VA_ARGS__)
-#define WARN(...) (warnings++, say("WARN", __VA_ARGS__))
-#define FAIL(...) (problems++, say("FAIL", __VA_ARGS__))
+const hws_doctor_library_t *hws_doctor_libraries(int *count_p) {
+    *count_p = library_count;
+    return libraries;
+}
 
 static void check_status(hws_status_t *status) {
     hws_status_line_t line;
     char *at = status->text;
     unsigned gpus = 0;
+    bool has_driver = false;
     hws_status_clean(status->text);
+    library_count = 0;
     while (hws_status_next(&at, &line)) {
         if (strcmp(line.fields[0], "broker") == 0) {
             GOOD("broker: version %s; its API is the one of these libraries", line.fields[1]);
@@ -52,8 +63,13 @@ static void check_status(hws_status_t *status) {
             hws_status_bytes(hws_status_number(line.fields[4]), total, sizeof total);
             GOOD("GPU %s: %s, %s", line.fields[1], line.fields[2], total);
             gpus++;
+        } else if (strcmp(line.fields[0], "driver") == 0) {
+            has_driver = strcmp(line.fields[1], "-") != 0;
+        } else if (strcmp(line.fields[0], "library") == 0 && library_count < MAX_LIBRARIES) {
+            libraries[library_count++] = (hws_doctor_library_t) {line.fields[1], line.fields[2]};
         }
     }
+    library_count = has_driver ? library_count : -1;
     if (gpus == 0) {
         FAIL("the broker has no GPU for this vGPU yet: see its log");
     }
@@ -112,6 +128,10 @@ static bool begins_like_one_of(const char *name, const char *const *list, size_t
     return false;
 }
 
+bool hws_doctor_is_closed(const char *name) {
+    return BEGINS_LIKE_ONE_OF(name, closed);
+}
+
 /* Reports on a CUDA runtime inside a file. Returns whether there is one. */
 static bool check_runtime(const char *path, bool has_device_code) {
     static hws_functions_t functions;
@@ -139,7 +159,7 @@ static bool check_runtime(const char *path, bool has_device_code) {
     return has_device_code;
 }
 
-static void check_code(const char *path, bool is_program) {
+void hws_doctor_check_code(const char *path, bool is_program) {
     hws_elf_file_t file;
     char error[HWS_MAX_PATH + 64];
     if (hws_elf_read(path, &file, error, sizeof error) != 0) {
@@ -178,10 +198,10 @@ static void check_library(char *line, const char *folder) {
         } else {
             FAIL("%s: taken from %s, not from %s", name, path, folder);
         }
-    } else if (BEGINS_LIKE_ONE_OF(name, closed)) {
+    } else if (hws_doctor_is_closed(name)) {
         FAIL("%s: Hawser does not serve this library yet; it would run here, where there is no GPU", name);
     } else {
-        check_code(path, false);
+        hws_doctor_check_code(path, false);
     }
 }
 
@@ -239,7 +259,7 @@ static void check_program(const char *name, const char *folder) {
         FAIL("%s: not a program for Linux on x86-64", path);
         return;
     }
-    check_code(path, true);
+    hws_doctor_check_code(path, true);
     if (!file.is_dynamic) {
         FAIL("%s: statically linked: it cannot load the guest libraries", path);
         return;
@@ -288,9 +308,9 @@ static void check_pages(void) {
 }
 
 int hws_agent_doctor(int argc, char **argv) {
-    if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
-        bool asked = argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
-        fputs("usage: hawser doctor [PROGRAM]\n", asked ? stdout : stderr);
+    if (argc > 1 && argv[1][0] == '-') {
+        bool asked = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
+        fputs("usage: hawser doctor [PROGRAM [ARGUMENT...]]\n", asked ? stdout : stderr);
         return asked ? HWS_EXIT_OK : HWS_EXIT_USAGE;
     }
     char folder[HWS_MAX_PATH], error[HWS_MAX_PATH + 256];
@@ -306,11 +326,14 @@ int hws_agent_doctor(int argc, char **argv) {
     check_vgpu();
     check_pages();
     fflush(stdout);
-    if (argc == 2 && has_libraries) {
+    if (argc > 1 && has_libraries) {
         if (hws_agent_prefer(folder) != 0) {
             FAIL("no memory for the environment");
         } else {
             check_program(argv[1], folder);
+            if (argc > 2 && problems == 0) { /* with arguments, it may be run */
+                hws_doctor_run(argv + 1);
+            }
         }
     }
     if (problems == 0) {

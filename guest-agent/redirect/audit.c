@@ -6,9 +6,13 @@
  */
 #include "redirect.h"
 
+#include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -39,7 +43,25 @@ static const struct {
 static char paths[LIBRARIES][HWS_REDIRECT_MAX_PATH]; /* "" for a missing one */
 static unsigned int objects[LIBRARIES];              /* loaded from these paths, one in each namespace */
 
+/* The file to which `hawser doctor` wants each library written; NULL for none. */
+static const char *list;
+
+/* Writes a line in one piece: processes of a program share the file. */
+static void write_line(const char *kind, const char *name, const char *file, const char *requester) {
+    char line[4 * HWS_REDIRECT_MAX_PATH];
+    int length = file == NULL ? snprintf(line, sizeof line, "%s\t%s\n", kind, name)
+                              : snprintf(line, sizeof line, "%s\t%s\t%s\t%s\n", kind, name, file, requester);
+    int descriptor = open(list, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    if (descriptor >= 0) {
+        if (length > 0 && (size_t) length < sizeof line && write(descriptor, line, (size_t) length) != length) {
+            list = NULL; /* the disk is full: the list stays incomplete */
+        }
+        close(descriptor);
+    }
+}
+
 EXPORT unsigned int la_version(unsigned int version) {
+    list = secure_getenv("HAWSER_LIBRARY_LIST");
     for (size_t i = 0; i < LIBRARIES; i++) {
         hws_redirect_beside(libraries[i].file, paths[i]);
     }
@@ -63,6 +85,9 @@ EXPORT unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *co
     (void) space;
     (void) cookie;
     count(map->l_name, 1);
+    if (list != NULL && map->l_name[0] == '/') {
+        write_line("loaded", map->l_name, NULL, NULL);
+    }
     hws_redirect_object(map->l_name, map->l_addr, map->l_ld);
     return 0; /* no binding of symbols is audited */
 }
@@ -103,11 +128,13 @@ static bool means(const char *base, size_t i) {
  * not one that is replaced before. So a renamed copy of a library that is loaded is replaced in the first folder.
  */
 EXPORT char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag) {
-    (void) cookie;
     const char *slash = strrchr(name, '/');
     const char *base = slash == NULL ? name : slash + 1;
     for (size_t i = 0; i < LIBRARIES; i++) {
         if (paths[i][0] != '\0' && means(base, i)) {
+            if (list != NULL && flag == LA_SER_ORIG) {
+                write_line("replaced", name, libraries[i].file, ((const struct link_map *) *cookie)->l_name);
+            }
             bool renamed = strncmp(base + strlen(libraries[i].stem), ".so", 3) != 0;
             bool loaded = __atomic_load_n(&objects[i], __ATOMIC_RELAXED) > 0;
             return flag == LA_SER_ORIG && slash == NULL && renamed && loaded ? (char *) name : paths[i];

@@ -187,6 +187,31 @@ echo 'int cusparseLtInit(void); int main(void) { return cusparseLtInit(); }' >st
 "$cc" -o structured structured.c nvidia/libcusparseLt.so.0 -Wl,-rpath,"$work/nvidia"
 expect 1 "$hawser" doctor ./structured
 grep -q "^FAIL libcusparseLt.so.0: Hawser does not serve" out || fail "cuSPARSELt not seen: $(cat out)"
+# With arguments, the program runs, and each library of wheels that it would load is named with its version.
+site=$work/lib/python3/site-packages
+mkdir -p "$site/nvidia/cu13/lib" "$site/nvidia_cublas-13.1.0.3.dist-info" "$site/torch/lib"
+echo 'int cublasCreate_v2(void *handle) { return handle == 0; }' >cublas.c
+"$cc" -shared -fPIC -o "$site/nvidia/cu13/lib/libcublas.so.13" -Wl,-soname,libcublas.so.13 cublas.c
+echo 'nvidia/cu13/lib/libcublas.so.13,sha256=a,1' >"$site/nvidia_cublas-13.1.0.3.dist-info/RECORD"
+cp nvidia/libcusparseLt.so.0 "$site/nvidia/cu13/lib/"
+echo 'int cublasCreate_v2(void *handle); int torch(void) { return cublasCreate_v2(0) == 0; }' >torch.c
+"$cc" -shared -fPIC -o "$site/torch/lib/libtorch.so" torch.c "$site/nvidia/cu13/lib/libcublas.so.13" \
+    "$site/nvidia/cu13/lib/libcusparseLt.so.0" -Wl,--no-as-needed -Wl,-rpath,"\$ORIGIN/../../nvidia/cu13/lib"
+cat >python.c <<'C'
+#include <dlfcn.h>
+int main(int argc, char **argv) { return argc == 3 && dlopen(argv[2], RTLD_NOW) != 0 ? 0 : 3; }
+C
+"$cc" -o python python.c -ldl
+export HAWSER_TOKEN=a.b
+expect 1 "$hawser" doctor ./python -c "$site/torch/lib/libtorch.so"
+grep -q "note running" out && fail "doctor runs a program although there is a problem: $(cat out)"
+LISTED=$work/listed
+: >"$LISTED"
+expect 0 env HAWSER_LIBRARY_LIST="$LISTED" "$hawser" run ./python -c "$site/torch/lib/libtorch.so"
+grep -q "^replaced	libcublas.so.13	libcublas.so.13	$site/torch/lib/libtorch.so\$" "$LISTED" \
+    || fail "the list lacks the replaced library: $(cat "$LISTED")"
+grep -q "^loaded	$site/torch/lib/libtorch.so\$" "$LISTED" || fail "the list lacks a library: $(cat "$LISTED")"
+unset HAWSER_TOKEN
 # A library with much static thread memory, as allocators have it: the dynamic linker needs room for it under LD_AUDIT.
 echo 'static __thread char kept[4000] __attribute__((tls_model("initial-exec"))); char *keep(void) { return kept; }' \
     >thread.c

@@ -16,11 +16,11 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** Makes the page of a guest's variables from their table, and compares the table with the C sources. */
+/** Makes the page of a guest's variables from their table, and compares the table with the sources of the guest. */
 class GuestEnvironmentReferenceTest {
     private static final String TABLE = "guest-agent/environment.yaml";
     private static final List<String> SOURCES = List.of("guest-agent/interposer", "guest-agent/agent",
-        "guest-agent/redirect", "shm-transport/c");
+        "guest-agent/redirect", "guest-agent/packaging/wheel", "shm-transport/c");
     /** A literal with the name of a variable of ours; the name ends where the literal or the name does. */
     private static final Pattern OURS = Pattern.compile("\"(HAWSER_[A-Z_]+)\\b");
     private static final Pattern CUDA = Pattern.compile("getenv\\(\"(CUDA_[A-Z_]+)\"");
@@ -33,12 +33,12 @@ class GuestEnvironmentReferenceTest {
         variables = new YAMLMapper().readTree(Repository.file(TABLE).toFile()).get("variables");
     }
 
-    /** All C sources of the guest but the tests, as one text. */
+    /** All sources of the guest in C and Python but the tests, as one text. */
     private static String sources() throws IOException {
         StringBuilder all = new StringBuilder();
         for (String folder : SOURCES) {
             try (Stream<Path> files = Files.walk(Repository.file(folder))) {
-                for (Path file : files.filter(f -> f.toString().matches(".*\\.[ch]")
+                for (Path file : files.filter(f -> f.toString().matches(".*\\.([ch]|py)")
                     && !f.toString().matches(".*/(tests|target)/.*")).toList()) {
                     all.append(Files.readString(file)).append('\n');
                 }
@@ -54,7 +54,7 @@ class GuestEnvironmentReferenceTest {
             pattern.matcher(sources()).results().forEach(match -> read.add(match.group(1)));
         }
         TreeSet<String> described = new TreeSet<>(variables.findValuesAsText("name"));
-        assertEquals(read, described, TABLE + " must name the variables that the C sources read");
+        assertEquals(read, described, TABLE + " must name the variables that the sources read");
     }
 
     @Test

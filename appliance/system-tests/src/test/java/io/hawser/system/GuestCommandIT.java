@@ -112,6 +112,21 @@ class GuestCommandIT {
         broker.awaitIdle();
     }
 
+    @ParameterizedTest
+    @EnumSource
+    void shouldRunProgramWithArgumentsAndNameItsLibraries(Carrier carrier) throws Exception {
+        Map<String, String> environment = carrier.environment(broker);
+        String program = Chain.PROGRAMS.resolve("drv_vector_add").toString();
+        Ended ran = run(environment, "doctor", program, "--an-option");
+        assertEquals(0, ran.exit(), ran::toString);
+        int running = ran.out().indexOf("note running " + program + "\nPASS drv_vector_add");
+        assertTrue(running > 0 && ran.out().indexOf("ok   libcuda.so.1: ours\n", running) > 0, ran::toString);
+        Ended failed = run(environment, "doctor", "sh", "-c", "exit 3");
+        assertEquals(1, failed.exit(), failed::toString);
+        assertTrue(failed.out().contains("FAIL sh: ended with exit code 3\n"), failed::toString);
+        broker.awaitIdle();
+    }
+
     @Test
     void shouldReportEachProblem() throws Exception {
         Map<String, String> wrong = new HashMap<>(Carrier.TCP.environment(broker));

@@ -1,0 +1,39 @@
+/* Shared by the files of `hawser doctor`: lines of its report, and what it knows of libraries. */
+#ifndef HWS_DOCTOR_H
+#define HWS_DOCTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Prints a line; `level` is ok, note, WARN or FAIL. WARN and FAIL are counted for the exit code. */
+void hws_doctor_say(const char *level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define GOOD(...) hws_doctor_say("ok", __VA_ARGS__)
+#define NOTE(...) hws_doctor_say("note", __VA_ARGS__)
+#define WARN(...) hws_doctor_say("WARN", __VA_ARGS__)
+#define FAIL(...) hws_doctor_say("FAIL", __VA_ARGS__)
+
+/* A math library of the broker. The texts live as long as the process. */
+typedef struct hws_doctor_library {
+    const char *soname, *version; /* version "-": unknown */
+} hws_doctor_library_t;
+
+/*
+ * The math libraries that the broker has reported. *count_p is -1 when no broker has answered, and for the software GPU,
+ * which needs none of NVIDIA's.
+ */
+const hws_doctor_library_t *hws_doctor_libraries(int *count_p);
+
+/* Whether a file name is that of a library of NVIDIA's that Hawser does not replace and that needs a GPU. */
+bool hws_doctor_is_closed(const char *name);
+
+/* Reports a CUDA runtime that is linked statically into a file. */
+void hws_doctor_check_code(const char *path, bool is_program);
+
+/*
+ * Runs a program with the guest libraries, whose folder the environment names already, and reports each library of
+ * NVIDIA's that it loads or would have loaded: the place, the version of its wheel, and the broker's version.
+ */
+void hws_doctor_run(char **argv);
+
+#endif
