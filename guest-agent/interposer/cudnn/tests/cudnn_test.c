@@ -16,7 +16,7 @@
 #define RECORD_BYTES 4096
 
 static _Atomic int gate;
-static int makes, asks, drops, executions, make_status;
+static int makes, asks, drops, executions, losses, make_status;
 static unsigned char last[RECORD_BYTES];
 static uint32_t last_bytes;
 static hws_vary_t last_varies[64];
@@ -95,13 +95,23 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
 int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
     (void) flags;
-    (void) payload_bytes;
     (void) bulk;
     (void) bulk_bytes;
     *reply_bytes_p = 0;
     if (opcode == HWS_OPCODE_hwsDnnMake) {
         makes++;
         return make_status;
+    }
+    if (opcode == HWS_OPCODE_hwsDnnCtcLoss || opcode == HWS_OPCODE_hwsDnnCtcSize) {
+        HWS_CHECK(payload_bytes <= sizeof last);
+        memcpy(last, payload, payload_bytes);
+        last_bytes = payload_bytes;
+        losses++;
+        if (opcode == HWS_OPCODE_hwsDnnCtcSize) {
+            memcpy(reply, &(uint64_t) {640}, 8);
+            *reply_bytes_p = 8;
+        }
+        return 0;
     }
     HWS_CHECK(opcode == HWS_OPCODE_hwsDnnAsk);
     asks++;
@@ -376,6 +386,55 @@ static void should_make_older_descriptors_when_a_call_needs_them(void) {
     cudnnDestroyTensorDescriptor(second);
 }
 
+/* Labels and lengths in host memory travel with a loss, as many as the tensor has sequences. */
+static void should_send_the_labels_of_a_loss(void) {
+    cudnnHandle_t handle = (cudnnHandle_t) (uintptr_t) 77;
+    cudnnTensorDescriptor_t probs = NULL, flat = NULL;
+    cudnnCTCLossDescriptor_t ctc = NULL;
+    int sizes[3] = {4, 2, 8}, strides[3] = {16, 8, 1};
+    int labels[4] = {1, 2, 3, 4}, lengths[2] = {1, 2}, inputs[2] = {4, 3}, wrong[2] = {-1, 4}, endless[2] = {16384, 1};
+    char memory[8];
+    size_t bytes = 0;
+    HWS_CHECK_EQ(0, cudnnCreateTensorDescriptor(&probs));
+    HWS_CHECK_EQ(0, cudnnCreateTensorDescriptor(&flat));
+    HWS_CHECK_EQ(0, cudnnCreateCTCLossDescriptor(&ctc));
+    HWS_CHECK_EQ(0, cudnnSetCTCLossDescriptor(ctc, CUDNN_DATA_FLOAT));
+    HWS_CHECK_EQ(0, cudnnSetTensorNdDescriptor(probs, CUDNN_DATA_FLOAT, 3, sizes, strides));
+    HWS_CHECK_EQ(0, cudnnSetTensor4dDescriptor(flat, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 4, 2, 8, 1));
+#define LOSS(handle, probs, labels, lengths)                                                                           \
+    cudnnCTCLoss((handle), (probs), memory, (labels), (lengths), inputs, memory + 1, (probs), NULL,                    \
+                 CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC, ctc, memory + 2, 5)
+    HWS_CHECK_EQ(0, LOSS(handle, probs, labels, lengths));
+    HwsDnnCtcLoss loss;
+    uint64_t count, batch;
+    uint32_t label_bytes;
+    memcpy(&loss, last + sizeof(HwsDnnHandle), sizeof loss);
+    memcpy(&count, last + 88, sizeof count);
+    memcpy(&label_bytes, last + 96, sizeof label_bytes);
+    memcpy(&batch, last + 104, sizeof batch);
+    HWS_CHECK(count == 3 && label_bytes == 12 && batch == 2);
+    HWS_CHECK(memcmp(last + 120, labels, 12) == 0);
+    HWS_CHECK(loss.probs == (uintptr_t) memory && loss.costs == (uintptr_t) memory + 1 && loss.gradients == 0);
+    HWS_CHECK(loss.workspace == (uintptr_t) memory + 2 && loss.workspaceBytes == 5);
+    HWS_CHECK(loss.algo == CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC && loss.probsDesc != 0 && loss.ctcLossDesc != 0);
+    HWS_CHECK_EQ(0,
+                 cudnnGetCTCLossWorkspaceSize(handle, probs, probs, labels, lengths, inputs,
+                                              CUDNN_CTC_LOSS_ALGO_DETERMINISTIC, ctc, &bytes));
+    HWS_CHECK_EQ(640, bytes);
+    int before = losses;
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM, LOSS(handle, flat, labels, lengths)); /* four dimensions */
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM, LOSS(handle, NULL, labels, lengths));
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM, LOSS(handle, probs, NULL, lengths));
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM, LOSS(handle, probs, labels, NULL));
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM, LOSS(handle, probs, labels, wrong));
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM, LOSS(handle, probs, labels, endless));
+    HWS_CHECK_EQ(CUDNN_STATUS_NOT_INITIALIZED, LOSS((cudnnHandle_t) (uintptr_t) 78, probs, labels, lengths));
+    HWS_CHECK_EQ(before, losses);
+    cudnnDestroyTensorDescriptor(probs);
+    cudnnDestroyTensorDescriptor(flat);
+    cudnnDestroyCTCLossDescriptor(ctc);
+}
+
 int main(void) {
     should_make_one_object_for_equal_contents();
     should_compare_whole_contents();
@@ -386,5 +445,6 @@ int main(void) {
     should_count_each_number_by_value_once();
     should_refuse_attributes_that_cannot_travel();
     should_make_older_descriptors_when_a_call_needs_them();
+    should_send_the_labels_of_a_loss();
     return 0;
 }

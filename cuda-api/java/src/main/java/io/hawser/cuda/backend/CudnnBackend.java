@@ -1,6 +1,7 @@
 package io.hawser.cuda.backend;
 
 import io.hawser.cuda.generated.cudnn.CudnnDriver;
+import io.hawser.cuda.generated.cudnn.cudnnStatus_t;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -60,6 +61,19 @@ public interface CudnnBackend extends MathHandles {
      */
     int weights(long handle, long rnn, int pseudoLayer, long weightBytes, int linLayer, MemorySegment matrix,
         MemorySegment bias);
+
+    /**
+     * As cudnnCTCLoss with labels and lengths in host memory, or as cudnnGetCTCLossWorkspaceSize.
+     *
+     * @param loss the struct HwsDnnCtcLoss, whose descriptors are the library's, and whose memory is checked.
+     * @param labels as many numbers as the sum of {@code labelLengths}.
+     * @param labelLengths of each sequence of the tensor of probabilities, as {@code inputLengths}.
+     * @param workspaceBytes receives the size (8 bytes) for a question; null for the loss itself.
+     */
+    default int ctcLoss(long handle, MemorySegment loss, MemorySegment labels, MemorySegment labelLengths,
+        MemorySegment inputLengths, MemorySegment workspaceBytes) {
+        return cudnnStatus_t.CUDNN_STATUS_NOT_SUPPORTED;
+    }
 
     /**
      * The content of a descriptor of the older functions, as hws_cudnn.h and content.c have it. The numbers are as many

@@ -5,6 +5,7 @@ import io.hawser.cuda.backend.NativeLibrary;
 import io.hawser.cuda.generated.cudnn.CudnnDriver;
 import io.hawser.cuda.generated.cudnn.CudnnForeign;
 import io.hawser.cuda.generated.cudnn.CudnnNative;
+import io.hawser.cuda.generated.cudnn.HwsDnnCtcLoss;
 import io.hawser.cuda.generated.cudnn.HwsDnnWeights;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -146,6 +147,31 @@ final class NvidiaCudnn implements CudnnBackend {
             library.cudnnDestroyTensorDescriptor(second);
             return status;
         }
+    }
+
+    @Override
+    public int ctcLoss(long handle, MemorySegment loss, MemorySegment labels, MemorySegment labelLengths,
+        MemorySegment inputLengths, MemorySegment workspaceBytes) {
+        long probs = number(loss, HwsDnnCtcLoss.PROBS_DESC_OFFSET);
+        long gradients = number(loss, HwsDnnCtcLoss.GRADIENTS_DESC_OFFSET);
+        long ctc = number(loss, HwsDnnCtcLoss.CTC_LOSS_DESC_OFFSET);
+        int algo = loss.get(ValueLayout.JAVA_INT_UNALIGNED, HwsDnnCtcLoss.ALGO_OFFSET);
+        if (workspaceBytes != null) {
+            return library.cudnnGetCTCLossWorkspaceSize(handle, probs, gradients, labels, labelLengths, inputLengths,
+                algo, ctc, workspaceBytes);
+        }
+        return library.cudnnCTCLoss(handle, probs, memory(loss, HwsDnnCtcLoss.PROBS_OFFSET), labels, labelLengths,
+            inputLengths, memory(loss, HwsDnnCtcLoss.COSTS_OFFSET), gradients,
+            memory(loss, HwsDnnCtcLoss.GRADIENTS_OFFSET), algo, ctc, memory(loss, HwsDnnCtcLoss.WORKSPACE_OFFSET),
+            number(loss, HwsDnnCtcLoss.WORKSPACE_BYTES_OFFSET));
+    }
+
+    private static long number(MemorySegment content, int offset) {
+        return content.get(ValueLayout.JAVA_LONG_UNALIGNED, offset);
+    }
+
+    private static MemorySegment memory(MemorySegment content, int offset) {
+        return MemorySegment.ofAddress(number(content, offset));
     }
 
     private int describe(long descriptor, long address, MemorySegment weights, Arena arena) {

@@ -210,4 +210,36 @@ final class CudnnCalls implements LibraryCalls, HandleManualCalls<Call>, Content
         }
         call.finish(status);
     }
+
+    @Override
+    public void hwsDnnCtcLoss(Call call, MemorySegment handle, MemorySegment loss, long labelCount,
+        MemorySegment labels, long batch, MemorySegment labelLengths, MemorySegment inputLengths) {
+        long made = handle(call, handle, true);
+        if (call.isRejected()) {
+            return;
+        }
+        MemorySegment checked = CudnnCtc.check(call, graphs, loss, labelCount, batch, labelLengths);
+        if (!call.isRejected() && CudnnCtc.checkMemory(call, graphs, loss, batch)) {
+            call.finish(cudnn.ctcLoss(made, checked, labels, labelLengths, inputLengths, null));
+        }
+    }
+
+    @Override
+    public void hwsDnnCtcSize(Call call, MemorySegment handle, MemorySegment loss, long labelCount,
+        MemorySegment labels, long batch, MemorySegment labelLengths, MemorySegment inputLengths) {
+        long made = handle(call, handle, false);
+        if (call.isRejected()) {
+            return;
+        }
+        MemorySegment checked = CudnnCtc.check(call, graphs, loss, labelCount, batch, labelLengths);
+        if (call.isRejected()) {
+            return;
+        }
+        MemorySegment bytes = call.scratch(Long.BYTES);
+        int status = cudnn.ctcLoss(made, checked, labels, labelLengths, inputLengths, bytes);
+        if (status == CUDNN_STATUS_SUCCESS) {
+            RnnReplies.hwsDnnCtcSize(call.reply(), bytes.get(ValueLayout.JAVA_LONG, 0));
+        }
+        call.finish(status);
+    }
 }

@@ -30,6 +30,7 @@ final class CudnnObject {
     private final CudnnTensor tensor; // null for other objects
     private final Map<Long, CudnnTensor> tensors; // of a graph of operations
     private final MemorySegment segment;
+    private final Content content; // of an older descriptor; null for an object of graphs
     private int users = 1; // the guest
     private long workspaceBytes = -1; // of a plan; not asked for yet
 
@@ -37,6 +38,7 @@ final class CudnnObject {
     CudnnObject(int kind, long made, List<CudnnObject> parts, List<CudnnContent.Attribute> attributes) {
         this.kind = kind;
         this.older = null;
+        this.content = null;
         this.made = made;
         this.parts = parts;
         parts.forEach(p -> p.users++);
@@ -54,6 +56,7 @@ final class CudnnObject {
     CudnnObject(Content content, long made, List<CudnnObject> parts) {
         kind = Kind.FIRST + content.kind().ordinal();
         older = content.kind();
+        this.content = content;
         this.made = made;
         this.parts = parts;
         parts.forEach(p -> p.users++);
@@ -69,6 +72,11 @@ final class CudnnObject {
 
     Kind older() {
         return older;
+    }
+
+    /** The content of an older descriptor. */
+    Content content() {
+        return content;
     }
 
     long made() {

@@ -4,12 +4,15 @@ import static io.hawser.cuda.generated.cudnn.cudnnStatus_t.CUDNN_STATUS_BAD_PARA
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.backend.CudnnBackend.Content;
 import io.hawser.cuda.backend.CudnnBackend.Kind;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.cudnn.CudnnOpcodes;
+import io.hawser.cuda.generated.cudnn.HwsDnnCtcLoss;
+import io.hawser.cuda.generated.cudnn.HwsDnnHandle;
 import io.hawser.cuda.generated.cudnn.cudnnBackendAttributeName_t;
 import io.hawser.cuda.generated.cudnn.cudnnBackendAttributeType_t;
 import io.hawser.cuda.generated.cudnn.cudnnBackendDescriptorType_t;
@@ -258,6 +261,135 @@ class CudnnCallsTest {
                 pool(rig.guest(), older(rig.guest()), ids[0], ids[1], memory);
                 assertTrue(rig.guest().reasonOfLoss().contains("descriptor must have been made"));
                 assertEquals(0, HeapMath.dnnOf(rig.gpu()).poolings());
+            }
+        }
+    }
+
+    private static final int TIMES = 4;
+    private static final int SEQUENCES = 2;
+    private static final int LETTERS = 8;
+    private static final long PROBS_BYTES = TIMES * SEQUENCES * LETTERS * Float.BYTES;
+
+    /** A CTC loss over two sequences with labels in host memory, which a test changes. */
+    private static final class Loss {
+        private final long handle;
+        private final long memory;
+        private long probsDesc = 1;
+        private long gradientsDesc = 1;
+        private long ctc = 2;
+        private long probs;
+        private long costs;
+        private long gradients;
+        private long workspace;
+        private long batch = SEQUENCES;
+        private long labelCount = 3;
+        private int[] labels = {1, 2, 3};
+        private int[] labelLengths = {2, 1};
+        private int[] inputLengths = {TIMES, TIMES};
+
+        Loss(Guest guest) throws IOException {
+            handle = guest.newId(HandleKind.CUDNN);
+            int doubles = cudnnBackendAttributeType_t.CUDNN_TYPE_DOUBLE;
+            assertEquals(0, guest.call(CudnnOpcodes.cudnnCreate, handle).status());
+            assertEquals(0, make(guest, 1, Kind.FIRST, new Writer().add(1, INT64, 8, 0, 3, TIMES, SEQUENCES, LETTERS,
+                SEQUENCES * LETTERS, LETTERS, 1).add(2, doubles, 0).content()));
+            assertEquals(0, make(guest, 2, Kind.FIRST + Kind.CTC.ordinal(),
+                new Writer().add(1, INT64, 5, 0, 0, 0, 0, 0).add(2, doubles, 0).content()));
+            memory = guest.allocate(3 * PROBS_BYTES);
+            place();
+        }
+
+        void place() {
+            probs = memory;
+            costs = memory + PROBS_BYTES;
+            gradients = costs + SEQUENCES * Float.BYTES;
+            workspace = gradients + PROBS_BYTES;
+        }
+
+        private static MemorySegment integers(int[] numbers) {
+            return Arena.ofAuto().allocateFrom(ValueLayout.JAVA_INT, numbers);
+        }
+
+        Guest.Received ask(Guest guest, boolean isQuestion) throws IOException {
+            int opcode = isQuestion ? CudnnOpcodes.hwsDnnCtcSize : CudnnOpcodes.hwsDnnCtcLoss;
+            return guest.replyTo(guest.send(opcode, Guest.REPLY | (isQuestion ? 0 : Guest.CREDITED), out -> {
+                int at = HwsDnnHandle.BYTES + HwsDnnCtcLoss.BYTES;
+                int loss = HwsDnnHandle.BYTES;
+                out.fixed(at + 32);
+                out.i64(0, handle);
+                out.i64(loss + HwsDnnCtcLoss.PROBS_DESC_OFFSET, probsDesc);
+                out.i64(loss + HwsDnnCtcLoss.GRADIENTS_DESC_OFFSET, gradientsDesc);
+                out.i64(loss + HwsDnnCtcLoss.CTC_LOSS_DESC_OFFSET, ctc);
+                out.i64(loss + HwsDnnCtcLoss.PROBS_OFFSET, probs);
+                out.i64(loss + HwsDnnCtcLoss.COSTS_OFFSET, costs);
+                out.i64(loss + HwsDnnCtcLoss.GRADIENTS_OFFSET, gradients);
+                out.i64(loss + HwsDnnCtcLoss.WORKSPACE_OFFSET, workspace);
+                out.i64(loss + HwsDnnCtcLoss.WORKSPACE_BYTES_OFFSET, 64);
+                out.i64(at, labelCount);
+                out.i64(at + 16, batch);
+                out.buffer(at + 8, integers(labels));
+                out.buffer(at + 24, integers(labelLengths));
+                out.buffer(at + 28, integers(inputLengths));
+            }));
+        }
+
+        int status(Guest guest) throws IOException {
+            return ask(guest, false).status();
+        }
+    }
+
+    @Test
+    void shouldCheckLabelsAndMemoryOfLosses() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            Loss loss = new Loss(guest);
+            assertEquals(0, loss.status(guest));
+            Guest.Received size = loss.ask(guest, true);
+            assertEquals(0, size.status());
+            assertEquals(3, size.i64(0), "labels that the library has");
+            loss.gradients = 0;
+            assertEquals(0, loss.status(guest), "gradients are optional");
+            for (long wrong : new long[] {0, -1, 8, Long.MIN_VALUE}) {
+                for (int which = 0; which < 4; which++) {
+                    loss.place();
+                    loss.probs = which == 0 ? wrong : loss.probs;
+                    loss.costs = which == 1 ? wrong : loss.costs;
+                    loss.gradients = which == 2 ? wrong : loss.gradients;
+                    loss.workspace = which == 3 ? wrong : loss.workspace;
+                    assertEquals(which == 2 && wrong == 0 ? 0 : CUDNN_STATUS_BAD_PARAM, loss.status(guest));
+                }
+            }
+            loss.place();
+            int[][] lengths = {{2, 2}, {1, 1}, {-1, 4}, {4, -1}, {Integer.MAX_VALUE, Integer.MIN_VALUE}};
+            for (int[] wrong : lengths) {
+                loss.labelLengths = wrong;
+                assertEquals(CUDNN_STATUS_BAD_PARAM, loss.status(guest));
+                assertEquals(CUDNN_STATUS_BAD_PARAM, loss.ask(guest, true).status());
+            }
+            loss.labelLengths = new int[] {3};
+            loss.inputLengths = new int[] {TIMES};
+            loss.batch = 1;
+            assertEquals(CUDNN_STATUS_BAD_PARAM, loss.status(guest), "the tensor has two sequences");
+            loss.batch = SEQUENCES;
+            loss.labelLengths = new int[] {2, 1};
+            loss.inputLengths = new int[] {TIMES, TIMES};
+            assertEquals(0, loss.status(guest));
+            loss.probsDesc = 0;
+            assertEquals(CUDNN_STATUS_BAD_PARAM, loss.status(guest));
+            assertEquals(4, HeapMath.dnnOf(rig.gpu()).losses());
+        }
+    }
+
+    @Test
+    void shouldEndSessionForLossesWithOtherDescriptors() throws IOException {
+        for (long[] ids : new long[][] {{2, 1, 2}, {1, 2, 2}, {1, 1, 1}, {99, 1, 2}, {1, -1, 2}, {1, 1, 99}}) {
+            try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+                Loss loss = new Loss(rig.guest());
+                loss.probsDesc = ids[0];
+                loss.gradientsDesc = ids[1];
+                loss.ctc = ids[2];
+                assertThrows(IOException.class, () -> loss.status(rig.guest()));
+                assertEquals(0, HeapMath.dnnOf(rig.gpu()).losses());
             }
         }
     }
