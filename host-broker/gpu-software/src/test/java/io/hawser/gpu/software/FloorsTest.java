@@ -7,8 +7,8 @@ class FloorsTest {
     @Test
     void shouldUseOnlyPackagesOnLowerFloors() {
         Floors.of("io.hawser.gpu.software")
-            .floor("ptx", "exec", "image", "math")
-            .floor("compile")
+            .floor("ptx", "exec", "image", "dnn")
+            .floor("compile", "math")
             .floor("device")
             .floor("")
             .check();
