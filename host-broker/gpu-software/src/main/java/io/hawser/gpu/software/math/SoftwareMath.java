@@ -2,6 +2,7 @@ package io.hawser.gpu.software.math;
 
 import io.hawser.cuda.backend.CublasBackend;
 import io.hawser.cuda.backend.CublasLtBackend;
+import io.hawser.cuda.backend.CudnnBackend;
 import io.hawser.cuda.backend.CufftBackend;
 import io.hawser.cuda.backend.CurandBackend;
 import io.hawser.cuda.backend.CusolverBackend;
@@ -9,6 +10,7 @@ import io.hawser.cuda.backend.CusparseBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
+import io.hawser.gpu.software.dnn.SoftwareCudnn;
 
 /** The math libraries of the software GPU. */
 public final class SoftwareMath implements MathProvider {
@@ -33,6 +35,12 @@ public final class SoftwareMath implements MathProvider {
     @Override
     public CufftBackend cufft(GpuBackend gpu) {
         return new SoftwareCufft(gpu);
+    }
+
+    /** Needs no library. */
+    @Override
+    public CudnnBackend cudnn(GpuBackend gpu) {
+        return new SoftwareCudnn(gpu);
     }
 
     @Override

@@ -1,0 +1,214 @@
+package io.hawser.gpu.software.dnn;
+
+import io.hawser.cuda.generated.cudnn.CudnnDriver;
+import io.hawser.cuda.generated.cudnn.cudnnActivationMode_t;
+import io.hawser.cuda.generated.cudnn.cudnnConvolutionBwdDataAlgo_t;
+import io.hawser.cuda.generated.cudnn.cudnnConvolutionBwdFilterAlgo_t;
+import io.hawser.cuda.generated.cudnn.cudnnConvolutionFwdAlgoPerf_t;
+import io.hawser.cuda.generated.cudnn.cudnnConvolutionFwdAlgo_t;
+import io.hawser.cuda.generated.cudnn.cudnnDeterminism_t;
+import io.hawser.cuda.generated.cudnn.cudnnMathType_t;
+import io.hawser.cuda.generated.cudnn.cudnnNanPropagation_t;
+import io.hawser.cuda.generated.cudnn.cudnnReduceTensorOp_t;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/** The older functions for convolutions. All algorithms of cuDNN are the same one here. */
+interface ConvolutionFunctions extends CudnnDriver {
+    /** Handles and descriptors. */
+    DnnState state();
+
+    private Convolution convolution(MemorySegment convDesc, MemorySegment xDesc, MemorySegment wDesc,
+        MemorySegment yDesc, int algorithm, int algorithms) throws Refusal {
+        Refusal.require(algorithm >= 0 && algorithm < algorithms, "an algorithm of convolutions");
+        return Convolution.of(state().find(convDesc, Convolution.Content.class), state().find(xDesc, Shape.class),
+            state().find(wDesc, Shape.class), state().find(yDesc, Shape.class));
+    }
+
+    @Override
+    default int cudnnConvolutionForward(MemorySegment handle, MemorySegment alpha, MemorySegment xDesc, long x,
+        MemorySegment wDesc, long w, MemorySegment convDesc, int algo, long workSpace, long workSpaceSizeInBytes,
+        MemorySegment beta, MemorySegment yDesc, long y) {
+        return state().issue("cudnnConvolutionForward", handle.address(), () -> {
+            Convolution convolution = convolution(convDesc, xDesc, wDesc, yDesc, algo,
+                cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
+            Tensor in = state().input(xDesc, x);
+            Tensor filter = state().input(wDesc, w);
+            Tensor out = state().output(yDesc, y);
+            double a = DnnState.number(alpha);
+            double b = DnnState.number(beta);
+            return () -> convolution.forward(in, filter, out, a, b);
+        });
+    }
+
+    @Override
+    default int cudnnConvolutionBiasActivationForward(MemorySegment handle, MemorySegment alpha1, MemorySegment xDesc,
+        long x, MemorySegment wDesc, long w, MemorySegment convDesc, int algo, long workSpace,
+        long workSpaceSizeInBytes, MemorySegment alpha2, MemorySegment zDesc, long z, MemorySegment biasDesc,
+        long bias, MemorySegment activationDesc, MemorySegment yDesc, long y) {
+        return state().issue("cudnnConvolutionBiasActivationForward", handle.address(), () -> {
+            Convolution convolution = convolution(convDesc, xDesc, wDesc, yDesc, algo,
+                cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
+            Activation activation = state().find(activationDesc, Activation.class);
+            Refusal.support(activation.mode() == cudnnActivationMode_t.CUDNN_ACTIVATION_RELU
+                || activation.mode() == cudnnActivationMode_t.CUDNN_ACTIVATION_IDENTITY, "RELU or IDENTITY");
+            Tensor in = state().input(xDesc, x);
+            Tensor filter = state().input(wDesc, w);
+            Tensor out = state().output(yDesc, y);
+            Tensor offset = state().input(biasDesc, bias);
+            requireBias(offset.shape(), out.shape());
+            double a = DnnState.number(alpha1);
+            double b = DnnState.number(alpha2);
+            Tensor added = b == 0 ? out : state().input(zDesc, z);
+            Refusal.require(added.shape().hasSizesOf(out.shape()), "z has the sizes of y");
+            boolean isInPlace = added.isAt(out);
+            Refusal.support(!isInPlace || added.shape().equals(out.shape()), "z with the strides of y in its place");
+            return () -> {
+                convolution.forward(in, filter, out, a, isInPlace ? b : 0);
+                Elements.map(out, 0, v -> activation.of(v[0] + v[1] + (isInPlace ? 0 : b * v[2])), out, offset, added);
+            };
+        });
+    }
+
+    private static void requireBias(Shape bias, Shape data) throws Refusal {
+        boolean fits = bias.dims() == data.dims() && data.dims() > 1;
+        for (int i = 0; i < data.dims() && fits; i++) {
+            fits = bias.size(i) == (i == 1 ? data.size(1) : 1);
+        }
+        Refusal.require(fits, "a bias has one number for each channel");
+    }
+
+    @Override
+    default int cudnnConvolutionBackwardBias(MemorySegment handle, MemorySegment alpha, MemorySegment dyDesc, long dy,
+        MemorySegment beta, MemorySegment dbDesc, long db) {
+        return state().issue("cudnnConvolutionBackwardBias", handle.address(), () -> {
+            Tensor in = state().input(dyDesc, dy);
+            Tensor out = state().output(dbDesc, db);
+            requireBias(out.shape(), in.shape());
+            Reduction sum = new Reduction(cudnnReduceTensorOp_t.CUDNN_REDUCE_TENSOR_ADD,
+                cudnnNanPropagation_t.CUDNN_PROPAGATE_NAN);
+            double a = DnnState.number(alpha);
+            double b = DnnState.number(beta);
+            return () -> sum.run(in, out, a, b);
+        });
+    }
+
+    @Override
+    default int cudnnConvolutionBackwardData(MemorySegment handle, MemorySegment alpha, MemorySegment wDesc, long w,
+        MemorySegment dyDesc, long dy, MemorySegment convDesc, int algo, long workSpace, long workSpaceSizeInBytes,
+        MemorySegment beta, MemorySegment dxDesc, long dx) {
+        return state().issue("cudnnConvolutionBackwardData", handle.address(), () -> {
+            Convolution convolution = convolution(convDesc, dxDesc, wDesc, dyDesc, algo,
+                cudnnConvolutionBwdDataAlgo_t.CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT);
+            Tensor filter = state().input(wDesc, w);
+            Tensor gradient = state().input(dyDesc, dy);
+            Tensor out = state().output(dxDesc, dx);
+            double a = DnnState.number(alpha);
+            double b = DnnState.number(beta);
+            return () -> convolution.backwardData(filter, gradient, out, a, b);
+        });
+    }
+
+    @Override
+    default int cudnnConvolutionBackwardFilter(MemorySegment handle, MemorySegment alpha, MemorySegment xDesc, long x,
+        MemorySegment dyDesc, long dy, MemorySegment convDesc, int algo, long workSpace, long workSpaceSizeInBytes,
+        MemorySegment beta, MemorySegment dwDesc, long dw) {
+        return state().issue("cudnnConvolutionBackwardFilter", handle.address(), () -> {
+            Convolution convolution = convolution(convDesc, xDesc, dwDesc, dyDesc, algo,
+                cudnnConvolutionBwdFilterAlgo_t.CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT);
+            Tensor in = state().input(xDesc, x);
+            Tensor gradient = state().input(dyDesc, dy);
+            Tensor out = state().output(dwDesc, dw);
+            double a = DnnState.number(alpha);
+            double b = DnnState.number(beta);
+            return () -> convolution.backwardFilter(in, gradient, out, a, b);
+        });
+    }
+
+    @Override
+    default int cudnnGetConvolutionForwardWorkspaceSize(MemorySegment handle, MemorySegment xDesc,
+        MemorySegment wDesc, MemorySegment convDesc, MemorySegment yDesc, int algo, MemorySegment sizeInBytes) {
+        return state().answer("cudnnGetConvolutionForwardWorkspaceSize", () -> {
+            convolution(convDesc, xDesc, wDesc, yDesc, algo,
+                cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
+            sizeInBytes.set(ValueLayout.JAVA_LONG, 0, 0);
+        });
+    }
+
+    @Override
+    default int cudnnGetConvolutionBackwardDataWorkspaceSize(MemorySegment handle, MemorySegment wDesc,
+        MemorySegment dyDesc, MemorySegment convDesc, MemorySegment dxDesc, int algo, MemorySegment sizeInBytes) {
+        return state().answer("cudnnGetConvolutionBackwardDataWorkspaceSize", () -> {
+            convolution(convDesc, dxDesc, wDesc, dyDesc, algo,
+                cudnnConvolutionBwdDataAlgo_t.CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT);
+            sizeInBytes.set(ValueLayout.JAVA_LONG, 0, 0);
+        });
+    }
+
+    @Override
+    default int cudnnGetConvolutionBackwardFilterWorkspaceSize(MemorySegment handle, MemorySegment xDesc,
+        MemorySegment dyDesc, MemorySegment convDesc, MemorySegment gradDesc, int algo, MemorySegment sizeInBytes) {
+        return state().answer("cudnnGetConvolutionBackwardFilterWorkspaceSize", () -> {
+            convolution(convDesc, xDesc, gradDesc, dyDesc, algo,
+                cudnnConvolutionBwdFilterAlgo_t.CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT);
+            sizeInBytes.set(ValueLayout.JAVA_LONG, 0, 0);
+        });
+    }
+
+    /** Writes as many results as the program has room for. The three structures have the same layout. */
+    private static void rank(int requested, MemorySegment returned, MemorySegment results, int... algorithms)
+        throws Refusal {
+        Refusal.require(requested > 0, "at least one algorithm is requested");
+        int count = Math.min(requested, algorithms.length);
+        for (int i = 0; i < count; i++) {
+            MemorySegment result = results.asSlice(i * (long) cudnnConvolutionFwdAlgoPerf_t.BYTES,
+                cudnnConvolutionFwdAlgoPerf_t.BYTES);
+            result.fill((byte) 0);
+            result.set(ValueLayout.JAVA_INT, cudnnConvolutionFwdAlgoPerf_t.ALGO_OFFSET, algorithms[i]);
+            // As of cuDNN's heuristics: no time has been measured.
+            result.set(ValueLayout.JAVA_FLOAT, cudnnConvolutionFwdAlgoPerf_t.TIME_OFFSET, -1);
+            result.set(ValueLayout.JAVA_INT, cudnnConvolutionFwdAlgoPerf_t.DETERMINISM_OFFSET,
+                cudnnDeterminism_t.CUDNN_DETERMINISTIC);
+            result.set(ValueLayout.JAVA_INT, cudnnConvolutionFwdAlgoPerf_t.MATH_TYPE_OFFSET,
+                cudnnMathType_t.CUDNN_DEFAULT_MATH);
+        }
+        returned.set(ValueLayout.JAVA_INT, 0, count);
+    }
+
+    @Override
+    default int cudnnGetConvolutionForwardAlgorithm_v7(MemorySegment handle, MemorySegment srcDesc,
+        MemorySegment filterDesc, MemorySegment convDesc, MemorySegment destDesc, int requestedAlgoCount,
+        MemorySegment returnedAlgoCount, MemorySegment perfResults) {
+        return state().answer("cudnnGetConvolutionForwardAlgorithm_v7", () -> {
+            convolution(convDesc, srcDesc, filterDesc, destDesc, 0, 1);
+            rank(requestedAlgoCount, returnedAlgoCount, perfResults,
+                cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+                cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+                cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_GEMM);
+        });
+    }
+
+    @Override
+    default int cudnnGetConvolutionBackwardDataAlgorithm_v7(MemorySegment handle, MemorySegment filterDesc,
+        MemorySegment diffDesc, MemorySegment convDesc, MemorySegment gradDesc, int requestedAlgoCount,
+        MemorySegment returnedAlgoCount, MemorySegment perfResults) {
+        return state().answer("cudnnGetConvolutionBackwardDataAlgorithm_v7", () -> {
+            convolution(convDesc, gradDesc, filterDesc, diffDesc, 0, 1);
+            rank(requestedAlgoCount, returnedAlgoCount, perfResults,
+                cudnnConvolutionBwdDataAlgo_t.CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
+                cudnnConvolutionBwdDataAlgo_t.CUDNN_CONVOLUTION_BWD_DATA_ALGO_0);
+        });
+    }
+
+    @Override
+    default int cudnnGetConvolutionBackwardFilterAlgorithm_v7(MemorySegment handle, MemorySegment srcDesc,
+        MemorySegment diffDesc, MemorySegment convDesc, MemorySegment gradDesc, int requestedAlgoCount,
+        MemorySegment returnedAlgoCount, MemorySegment perfResults) {
+        return state().answer("cudnnGetConvolutionBackwardFilterAlgorithm_v7", () -> {
+            convolution(convDesc, srcDesc, gradDesc, diffDesc, 0, 1);
+            rank(requestedAlgoCount, returnedAlgoCount, perfResults,
+                cudnnConvolutionBwdFilterAlgo_t.CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
+                cudnnConvolutionBwdFilterAlgo_t.CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0);
+        });
+    }
+}
