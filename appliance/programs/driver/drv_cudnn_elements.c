@@ -1,7 +1,7 @@
 /*
- * Element by element with the older functions of cuDNN: softmax, activations, operators, reductions and changes of
- * layout, held against sums that the program computes. A function that the other end does not serve returns
- * NOT_SUPPORTED, and cudnnGetLastErrorString names it.
+ * Element by element with the older functions of cuDNN: softmax, activations, operators, reductions, changes of
+ * layout and a capture, held against sums that the program computes. A function that the other end does not serve
+ * returns NOT_SUPPORTED, and cudnnGetLastErrorString names it.
  */
 #define FUNCTIONS(F)                                                                                                   \
     F(int, cudnnCreateActivationDescriptor, desc_t *)                                                                  \
@@ -31,6 +31,7 @@
       CUdeviceptr, const void *, desc_t, CUdeviceptr)
 
 #include "check_cudnn.h"
+#include "check_graphs.h"
 
 enum { NHWC = 1, HALF = 2, PROPAGATE = 1, BATCH = 2, CHANNELS = 5, AREA = 6, ELEMENTS = BATCH * CHANNELS * AREA };
 
@@ -248,6 +249,38 @@ static void check_tensors(handle_t handle) {
     free_all(memory);
 }
 
+/* Calls of a capturing stream run at each launch of the graph, with the numbers of the call. */
+static void check_capture(handle_t handle) {
+    float x[ELEMENTS], y[ELEMENTS], factor = 2;
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec exec;
+    fill(x, ELEMENTS, 1);
+    CUdeviceptr memory = upload(x, ELEMENTS), sum = upload(x, ELEMENTS);
+    CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cudnnSetStream(handle, stream));
+    CU_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cudnnScaleTensor(handle, data, memory, &factor));
+    OK(cudnnAddTensor(handle, &one, data, memory, &one, data, sum));
+    CU_OK(cuStreamEndCapture(stream, &graph));
+    compare("a tensor before the launch", x, memory, ELEMENTS, 0);
+    factor = 100;
+    CU_OK(cuGraphInstantiate(&exec, graph, 0));
+    for (int turn = 0; turn < 3; turn++) {
+        CU_OK(cuGraphLaunch(exec, stream));
+    }
+    for (int i = 0; i < ELEMENTS; i++) {
+        y[i] = 15 * x[i]; /* 1 + 2 + 4 + 8 */
+    }
+    compare("a sum of three launches", y, sum, ELEMENTS, 1e-3);
+    OK(cudnnSetStream(handle, NULL));
+    CU_OK(cuGraphExecDestroy(exec));
+    CU_OK(cuGraphDestroy(graph));
+    CU_OK(cuStreamDestroy(stream));
+    CU_OK(cuMemFree(memory));
+    CU_OK(cuMemFree(sum));
+}
+
 /* Returns whether the library computes in half; otherwise it says so. */
 static int check_half(handle_t handle) {
     desc_t desc = NULL;
@@ -288,8 +321,9 @@ int main(int argc, char **argv) {
         check_reduction(handle, kind);
     }
     check_tensors(handle);
+    check_capture(handle);
     check_here("%s", check_half(handle) ? "tensors in half" : "no tensors in half");
     OK(cudnnDestroyTensorDescriptor(data));
     OK(cudnnDestroy(handle));
-    return check_pass("6 softmaxes, 6 operators, 5 activations, 9 reductions, sums and layouts");
+    return check_pass("6 softmaxes, 6 operators, 5 activations, 9 reductions, sums, layouts and a capture");
 }
