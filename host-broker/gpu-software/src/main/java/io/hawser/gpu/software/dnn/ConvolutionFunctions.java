@@ -35,6 +35,7 @@ interface ConvolutionFunctions extends CudnnDriver {
             Tensor in = state().input(xDesc, x);
             Tensor filter = state().input(wDesc, w);
             Tensor out = state().output(yDesc, y);
+            Tensor.supportApart(out, in, filter);
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
             return () -> convolution.forward(in, filter, out, a, b);
@@ -62,7 +63,8 @@ interface ConvolutionFunctions extends CudnnDriver {
             Tensor added = b == 0 ? out : state().input(zDesc, z);
             Refusal.require(added.shape().hasSizesOf(out.shape()), "z has the sizes of y");
             boolean isInPlace = added.isAt(out);
-            Refusal.support(!isInPlace || added.shape().equals(out.shape()), "z with the strides of y in its place");
+            Tensor.supportApart(out, in, filter, offset);
+            Tensor.supportInPlace(out, added);
             return () -> {
                 convolution.forward(in, filter, out, a, isInPlace ? b : 0);
                 Elements.map(out, 0, v -> activation.of(v[0] + v[1] + (isInPlace ? 0 : b * v[2])), out, offset, added);
@@ -84,6 +86,7 @@ interface ConvolutionFunctions extends CudnnDriver {
         return state().issue("cudnnConvolutionBackwardBias", handle.address(), () -> {
             Tensor in = state().input(dyDesc, dy);
             Tensor out = state().output(dbDesc, db);
+            Tensor.supportApart(out, in);
             requireBias(out.shape(), in.shape());
             Reduction sum = new Reduction(cudnnReduceTensorOp_t.CUDNN_REDUCE_TENSOR_ADD,
                 cudnnNanPropagation_t.CUDNN_PROPAGATE_NAN);
@@ -103,6 +106,7 @@ interface ConvolutionFunctions extends CudnnDriver {
             Tensor filter = state().input(wDesc, w);
             Tensor gradient = state().input(dyDesc, dy);
             Tensor out = state().output(dxDesc, dx);
+            Tensor.supportApart(out, filter, gradient);
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
             return () -> convolution.backwardData(filter, gradient, out, a, b);
@@ -119,6 +123,7 @@ interface ConvolutionFunctions extends CudnnDriver {
             Tensor in = state().input(xDesc, x);
             Tensor gradient = state().input(dyDesc, dy);
             Tensor out = state().output(dwDesc, dw);
+            Tensor.supportApart(out, in, gradient);
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
             return () -> convolution.backwardFilter(in, gradient, out, a, b);

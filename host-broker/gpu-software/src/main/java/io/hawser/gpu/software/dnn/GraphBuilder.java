@@ -188,8 +188,8 @@ final class GraphBuilder {
             "inputs have the sizes of the output, or 1");
         double alpha1 = object.real(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1);
         double alpha2 = object.real(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1);
-        return Operation.of(pointwise.isBinary() ? List.of(x, b) : List.of(x), y, 0, (in, out) -> Elements.map(out, 0,
-            v -> pointwise.of(alpha1 * v[0], alpha2 * v[1]), in.getFirst(), in.getLast()));
+        return Operation.pointwise(pointwise.isBinary() ? List.of(x, b) : List.of(x), y, (in, out) -> Elements.map(out,
+            0, v -> pointwise.of(alpha1 * v[0], alpha2 * v[1]), in.getFirst(), in.getLast()));
     }
 
     private static Operation operationMatmul(GraphObject object) throws Refusal {

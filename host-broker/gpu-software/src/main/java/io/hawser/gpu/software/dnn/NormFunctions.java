@@ -20,6 +20,7 @@ interface NormFunctions extends CudnnDriver {
             Tensor in = state().input(xDesc, x);
             Tensor out = state().output(yDesc, y);
             Refusal.require(in.shape().hasSizesOf(out.shape()), "x and y have the same sizes");
+            Tensor.supportInPlace(out, in);
             Tensor scales = state().input(parameters, scale);
             Tensor biases = state().input(parameters, bias);
             Normalization norm = Normalization.of(mode, in.shape(), scales.shape(), epsilon);
@@ -73,6 +74,7 @@ interface NormFunctions extends CudnnDriver {
             Tensor in = state().input(xDesc, x);
             Tensor out = state().output(yDesc, y);
             Refusal.require(in.shape().hasSizesOf(out.shape()), "x and y have the same sizes");
+            Tensor.supportInPlace(out, in);
             Tensor scale = state().input(bnScaleBiasMeanVarDesc, bnScale);
             Tensor bias = state().input(bnScaleBiasMeanVarDesc, bnBias);
             Tensor mean = state().input(bnScaleBiasMeanVarDesc, estimatedMean);
@@ -96,6 +98,7 @@ interface NormFunctions extends CudnnDriver {
             Tensor out = state().output(dxDesc, dx);
             Refusal.require(in.shape().hasSizesOf(out.shape()) && in.shape().hasSizesOf(gradient.shape()),
                 "x, dy and dx have the same sizes");
+            Tensor.supportInPlace(out, in, gradient);
             Refusal.require((savedMean == 0) == (savedInverse == 0), "a mean and its variance come together");
             Tensor scales = state().input(parameters, scale);
             Normalization norm = Normalization.of(mode, in.shape(), scales.shape(), epsilon);
@@ -177,7 +180,7 @@ interface NormFunctions extends CudnnDriver {
             Tensor in = state().input(xDesc, x);
             Tensor out = state().output(yDesc, y);
             requireChannels(lrnMode, in, out);
-            Refusal.support(!in.isAt(out), "an output in another place than the input");
+            Tensor.supportApart(out, in);
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
             return () -> response.forward(in, out, a, b);
@@ -194,7 +197,7 @@ interface NormFunctions extends CudnnDriver {
             Tensor in = state().input(xDesc, x);
             Tensor out = state().output(dxDesc, dx);
             requireChannels(lrnMode, in, gradient, out, state().input(yDesc, y));
-            Refusal.support(!in.isAt(out) && !gradient.isAt(out), "an output in another place than the inputs");
+            Tensor.supportApart(out, in, gradient);
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
             return () -> response.backward(in, gradient, out, a, b);

@@ -85,12 +85,34 @@ final class OperationGraph {
             bound.put(tensor.uid(), tensor.isByValue() ? number(tensor, pointer)
                 : Tensor.at(tensor.shape(), tensor.isVirtual() ? pointer + places.get(tensor.uid()) : pointer));
         }
+        supportOrder(bound);
         return () -> {
             for (Operation operation : operations) {
                 operation.kernel().run(operation.inputs().stream().map(t -> bound.get(t.uid())).toList(),
                     bound.get(operation.output().uid()));
             }
         };
+    }
+
+    /** Checks that no operation reads or writes where an earlier one has written another tensor. */
+    private void supportOrder(Map<Long, Tensor> bound) throws Refusal {
+        for (int i = 0; i < operations.size(); i++) {
+            long made = operations.get(i).output().uid();
+            Tensor output = bound.get(made);
+            for (int j = i; j < operations.size(); j++) {
+                Operation later = operations.get(j);
+                for (GraphTensor input : later.inputs()) {
+                    if (i == j && later.isPointwise()) {
+                        Tensor.supportInPlace(output, bound.get(input.uid()));
+                    } else if (input.uid() != made) {
+                        Tensor.supportApart(output, bound.get(input.uid()));
+                    }
+                }
+                if (i != j) {
+                    Tensor.supportApart(output, bound.get(later.output().uid()));
+                }
+            }
+        }
     }
 
     private static Tensor number(GraphTensor tensor, long pointer) {

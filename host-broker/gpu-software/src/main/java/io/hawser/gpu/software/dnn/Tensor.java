@@ -36,6 +36,29 @@ final class Tensor {
         return memory.address() == other.memory.address();
     }
 
+    /**
+     * Checks that no input begins where the output does.
+     *
+     * @throws Refusal with "not supported": the work would read what it has written.
+     */
+    static void supportApart(Tensor output, Tensor... inputs) throws Refusal {
+        for (Tensor input : inputs) {
+            Refusal.support(!input.isAt(output), "an output in another place than the inputs");
+        }
+    }
+
+    /**
+     * Checks that an input in the place of the output has its elements where the output has them.
+     *
+     * @throws Refusal with "not supported": the work would read what it has written.
+     */
+    static void supportInPlace(Tensor output, Tensor... inputs) throws Refusal {
+        for (Tensor input : inputs) {
+            Refusal.support(!input.isAt(output) || input.shape.equals(output.shape),
+                "inputs in the place of the output with its strides");
+        }
+    }
+
     double get(long place) {
         return memory.get(ValueLayout.JAVA_FLOAT_UNALIGNED, place * Float.BYTES);
     }

@@ -9,10 +9,12 @@ interface TensorFunctions extends CudnnDriver {
     /** Handles and descriptors. */
     DnnState state();
 
-    private static void requireSame(Tensor... tensors) throws Refusal {
-        for (Tensor tensor : tensors) {
-            Refusal.require(tensor.shape().hasSizesOf(tensors[0].shape()), "tensors have the same sizes");
+    /** Checks that an element of the output depends on the inputs' elements with its index. */
+    private static void requireSame(Tensor output, Tensor... inputs) throws Refusal {
+        for (Tensor input : inputs) {
+            Refusal.require(input.shape().hasSizesOf(output.shape()), "tensors have the same sizes");
         }
+        Tensor.supportInPlace(output, inputs);
     }
 
     @Override
@@ -22,6 +24,7 @@ interface TensorFunctions extends CudnnDriver {
             Tensor in = state().input(aDesc, A);
             Tensor out = state().output(cDesc, C);
             Refusal.require(in.shape().isWithin(out.shape()), "A has the sizes of C, or 1");
+            Tensor.supportInPlace(out, in);
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
             return () -> Elements.map(out, b, v -> a * v[0], in);
@@ -34,7 +37,7 @@ interface TensorFunctions extends CudnnDriver {
         return state().issue("cudnnTransformTensor", handle.address(), () -> {
             Tensor in = state().input(xDesc, x);
             Tensor out = state().output(yDesc, y);
-            requireSame(in, out);
+            requireSame(out, in);
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
             return () -> Elements.map(out, b, v -> a * v[0], in);
@@ -50,8 +53,9 @@ interface TensorFunctions extends CudnnDriver {
             Tensor left = state().input(aDesc, A);
             Tensor right = operator.isUnary() ? left : state().input(bDesc, B);
             Tensor out = state().output(cDesc, C);
-            requireSame(left, out);
+            requireSame(out, left);
             Refusal.require(right.shape().isWithin(out.shape()), "B has the sizes of A, or 1");
+            Tensor.supportInPlace(out, right);
             double a = DnnState.number(alpha1);
             double b = DnnState.number(alpha2);
             double c = DnnState.number(beta);
@@ -68,6 +72,7 @@ interface TensorFunctions extends CudnnDriver {
             Tensor in = state().input(aDesc, A);
             Tensor out = state().output(cDesc, C);
             reduction.check(in.shape(), out.shape());
+            Tensor.supportApart(out, in);
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
             return () -> reduction.run(in, out, a, b);
@@ -112,7 +117,7 @@ interface TensorFunctions extends CudnnDriver {
             activation.check();
             Tensor in = state().input(xDesc, x);
             Tensor out = state().output(yDesc, y);
-            requireSame(in, out);
+            requireSame(out, in);
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
             return () -> activation.forward(in, out, a, b);
@@ -130,7 +135,7 @@ interface TensorFunctions extends CudnnDriver {
             Tensor gradient = state().input(dyDesc, dy);
             Tensor in = state().input(xDesc, x);
             Tensor out = state().output(dxDesc, dx);
-            requireSame(result, gradient, in, out);
+            requireSame(out, result, gradient, in);
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
             return () -> activation.backward(result, gradient, in, out, a, b);
@@ -143,7 +148,7 @@ interface TensorFunctions extends CudnnDriver {
         return state().issue("cudnnSoftmaxForward", handle.address(), () -> {
             Tensor in = state().input(xDesc, x);
             Tensor out = state().output(yDesc, y);
-            requireSame(in, out);
+            requireSame(out, in);
             Softmax softmax = Softmax.of(algo, mode, in.shape());
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
@@ -159,7 +164,7 @@ interface TensorFunctions extends CudnnDriver {
             Tensor result = state().input(yDesc, y);
             Tensor gradient = state().input(dyDesc, dy);
             Tensor out = state().output(dxDesc, dx);
-            requireSame(result, gradient, out);
+            requireSame(out, result, gradient);
             Softmax softmax = Softmax.of(algo, mode, result.shape());
             double a = DnnState.number(alpha);
             double b = DnnState.number(beta);
@@ -174,6 +179,7 @@ interface TensorFunctions extends CudnnDriver {
             Tensor in = state().input(xDesc, x);
             Tensor out = state().output(yDesc, y);
             Pooling pooling = Pooling.of(state().find(poolingDesc, Pooling.Content.class), in.shape(), out.shape());
+            Tensor.supportApart(out, in);
             Tensor from = in.volume();
             Tensor to = out.volume();
             double a = DnnState.number(alpha);
@@ -191,8 +197,9 @@ interface TensorFunctions extends CudnnDriver {
             Tensor gradient = state().input(dyDesc, dy);
             Tensor in = state().input(xDesc, x);
             Tensor out = state().output(dxDesc, dx);
-            requireSame(result, gradient);
-            requireSame(in, out);
+            Refusal.require(result.shape().hasSizesOf(gradient.shape()) && in.shape().hasSizesOf(out.shape()),
+                "gradients have the sizes of their tensors");
+            Tensor.supportApart(out, in, gradient);
             Pooling pooling = Pooling.of(state().find(poolingDesc, Pooling.Content.class), in.shape(),
                 gradient.shape());
             Tensor from = in.volume();

@@ -182,6 +182,23 @@ class SoftwareCudnnTest {
     }
 
     @Test
+    void shouldWorkInPlaceOnlyWhereNothingReadsLater() {
+        long x = tensor(1, false, ELEMENTS, 1);
+        long y = tensor(2, false, ELEMENTS, 1);
+        long z = tensor(3, false, ELEMENTS, 1);
+        long negate = pointwise(cudnnPointwiseMode_t.CUDNN_POINTWISE_NEG, x, 0, y);
+        MemorySegment memory = floats(1, 2, 3, 4);
+        assertEquals(CUDNN_STATUS_SUCCESS, execute(plan(made(graph(negate))), 0, new long[] {1, 2},
+            memory.address(), memory.address()));
+        assertEquals(-4, memory.getAtIndex(ValueLayout.JAVA_FLOAT, 3));
+        long add = pointwise(cudnnPointwiseMode_t.CUDNN_POINTWISE_ADD, x, y, z);
+        MemorySegment result = floats(new float[ELEMENTS]);
+        assertEquals(CUDNN_STATUS_NOT_SUPPORTED, execute(plan(made(graph(negate, add))), 0, new long[] {1, 2, 3},
+            memory.address(), memory.address(), result.address()));
+        assertEquals(-4, memory.getAtIndex(ValueLayout.JAVA_FLOAT, 3));
+    }
+
+    @Test
     void shouldRefuseGraphsThatTheWorkerCouldNotCheck() {
         long x = tensor(1, false, ELEMENTS, 1);
         long other = tensor(1, false, 2 * ELEMENTS, 1); // the worker checks the memory of one of both
@@ -251,6 +268,9 @@ class SoftwareCudnnTest {
         MemorySegment called = MemorySegment.ofAddress(handle);
         assertEquals(CUDNN_STATUS_NOT_SUPPORTED, cudnn.cudnnTransformTensor(called, number, data, x.address(), number,
             repeated, x.address()));
+        MemorySegment turned = legacy(Kind.TENSOR, new double[0], 0, 2, 2, 2, 1, 2);
+        assertEquals(CUDNN_STATUS_NOT_SUPPORTED, cudnn.cudnnTransformTensor(called, number, data, x.address(), number,
+            turned, x.address()));
         assertEquals(CUDNN_STATUS_NOT_SUPPORTED, cudnn.cudnnScaleTensor(called, half, x.address(), number));
         assertEquals(CUDNN_STATUS_BAD_PARAM, cudnn.cudnnScaleTensor(called, data, 0, number));
         assertEquals(CUDNN_STATUS_BAD_PARAM, cudnn.cudnnScaleTensor(called, MemorySegment.NULL, x.address(), number));
