@@ -107,7 +107,7 @@ static inline CUdeviceptr upload(const float *values, size_t count) {
 
 static inline void compare(const char *what, const float *expected, CUdeviceptr memory, size_t count,
                            double tolerance) {
-    float got[1024];
+    static float got[8192];
     check_true("room for the result", count <= sizeof got / sizeof *got);
     CU_OK(cuCtxSynchronize());
     CU_OK(cuMemcpyDtoH(got, memory, count * sizeof *got));
