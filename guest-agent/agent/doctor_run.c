@@ -188,17 +188,11 @@ static void report(FILE *list) {
     }
 }
 
-void hws_doctor_run(char **argv) {
-    char path[] = "/tmp/hawser-doctor.XXXXXX";
-    int descriptor = mkstemp(path), outcome = 0;
-    FILE *list = descriptor < 0 ? NULL : fdopen(descriptor, "r");
-    if (list == NULL || setenv(LIST_VARIABLE, path, 1) != 0) {
-        FAIL("%s: its libraries cannot be listed: %s", argv[0], strerror(errno));
-        return;
-    }
+static void run(char **argv) {
+    pid_t child;
+    int outcome = 0;
     NOTE("running %s", argv[0]);
     fflush(stdout);
-    pid_t child;
     int failure = posix_spawnp(&child, argv[0], NULL, NULL, argv, environ);
     if (failure != 0) {
         FAIL("%s: %s", argv[0], strerror(failure));
@@ -206,7 +200,22 @@ void hws_doctor_run(char **argv) {
         WIFSIGNALED(outcome) ? FAIL("%s: ended by signal %d", argv[0], WTERMSIG(outcome))
                              : FAIL("%s: ended with exit code %d", argv[0], WEXITSTATUS(outcome));
     }
-    report(list);
+}
+
+void hws_doctor_run(char **argv) {
+    char path[] = "/tmp/hawser-doctor.XXXXXX";
+    int descriptor = mkstemp(path);
+    FILE *list = descriptor < 0 ? NULL : fdopen(descriptor, "r");
+    if (list == NULL) {
+        FAIL("%s: its libraries cannot be listed: %s", argv[0], strerror(errno));
+        return;
+    }
+    if (setenv(LIST_VARIABLE, path, 1) == 0) {
+        run(argv);
+        report(list);
+    } else {
+        FAIL("no memory for the environment");
+    }
     fclose(list);
     unlink(path);
 }

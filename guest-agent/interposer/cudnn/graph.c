@@ -206,7 +206,7 @@ static cudnnStatus_t get_descriptors(cudnnBackendDescriptor_t descriptor, int na
     cudnnStatus_t status = nodes == NULL ? CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
                                          : hws_dnn_ask(descriptor->node, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, requested,
                                                        kind, count, NULL, nodes, &found);
-    for (uint32_t i = 0; status == CUDNN_STATUS_SUCCESS && i < found; i++) {
+    for (uint32_t i = 0; status == CUDNN_STATUS_SUCCESS && i < found && i < requested; i++) {
         reset(descriptors[i]);
         descriptors[i]->node = nodes[i];
         descriptors[i]->finalized = true;
