@@ -37,6 +37,7 @@ static const struct {
     {"libcusolver.so.12", "libcusolver", "12", false},
     {"libcusparse.so.12", "libcusparse", "12", true},
     {"libcurand.so.10", "libcurand", "10", true},
+    {"libnccl.so.2", "libnccl", "2", true},
 };
 #define LIBRARIES (sizeof libraries / sizeof *libraries)
 

@@ -40,6 +40,8 @@ typedef struct hws_service {
     CUresult (*may_issue)(CUstream stream);
     /* Logs once that a function has no implementation; `name` is a literal. */
     CUresult (*unsupported)(const char *name);
+    /* Whether a stream captures, so that its work would become a node. */
+    bool (*captures)(uint64_t stream);
 } hws_service_t;
 
 extern const hws_service_t hws_service;

@@ -150,4 +150,5 @@ const hws_service_t hws_service = {
     .handle_data = hws_handle_data,
     .may_issue = may_issue,
     .unsupported = hws_unsupported,
+    .captures = captures,
 };

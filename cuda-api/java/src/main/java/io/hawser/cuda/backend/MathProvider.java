@@ -73,6 +73,15 @@ public interface MathProvider {
         return null;
     }
 
+    /**
+     * Opens NCCL.
+     *
+     * @return null when the machine has no such library; the log gives the reason.
+     */
+    default NcclBackend nccl(GpuBackend gpu) {
+        return null;
+    }
+
     /** Loads the first library of these names that the broker has found; null when it has found none, or none loads. */
     static NativeLibrary load(String... sonames) {
         for (String soname : sonames) {
