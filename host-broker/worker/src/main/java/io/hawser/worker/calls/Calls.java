@@ -12,6 +12,7 @@ import io.hawser.cuda.generated.cufft.CufftOpcodes;
 import io.hawser.cuda.generated.curand.CurandOpcodes;
 import io.hawser.cuda.generated.cusolver.CusolverOpcodes;
 import io.hawser.cuda.generated.cusparse.CusparseOpcodes;
+import io.hawser.cuda.generated.nccl.NcclOpcodes;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
@@ -63,6 +64,7 @@ public final class Calls implements CallDispatcher {
         use(CusparseOpcodes::isCredited, CusparseOpcodes.cusparseDestroy, HandleKind.CUSPARSE,
             new CusparseCalls(session));
         use(CurandOpcodes::isCredited, CurandOpcodes.hwsRandDestroy, HandleKind.CURAND, new CurandCalls(session));
+        use(opcode -> false, NcclOpcodes.hwsNcclEnd, HandleKind.NCCL, new NcclCalls(session));
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
@@ -136,7 +138,16 @@ public final class Calls implements CallDispatcher {
     @Override
     public boolean mayWaitForDevice(int opcode, boolean isAwaited) {
         MathLibrary library = mathOf(opcode);
-        return library == null ? CudaOpcodes.mayWaitForDevice(opcode) : isAwaited || !library.isWork.test(opcode);
+        return library == null ? CudaOpcodes.mayWaitForDevice(opcode)
+            : !isCommunication(opcode) && (isAwaited || !library.isWork.test(opcode));
+    }
+
+    /**
+     * Whether a call is one of NCCL. Another thread of the guest may wait for it, so it is neither postponed nor needs
+     * a turn, and no graph contains it.
+     */
+    private static boolean isCommunication(int opcode) {
+        return opcode >>> LIBRARY_SHIFT == NcclOpcodes.hwsNcclMake >>> LIBRARY_SHIFT;
     }
 
     @Override
@@ -146,7 +157,8 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean issuesWork(int opcode) {
-        return CudaOpcodes.issuesWork(opcode) || isCapturable(opcode);
+        return CudaOpcodes.issuesWork(opcode) || isCapturable(opcode)
+            || isCommunication(opcode) && NcclOpcodes.isCredited(opcode);
     }
 
     @Override
@@ -241,6 +253,15 @@ public final class Calls implements CallDispatcher {
     @Override
     public MemorySegment workspace(Call call, long bytes) {
         return serving.workspace(call, bytes);
+    }
+
+    @Override
+    public void end() {
+        for (MathLibrary library : math) {
+            if (library != null) {
+                library.calls.end();
+            }
+        }
     }
 
     @Override

@@ -8,6 +8,11 @@ interface LibraryCalls {
     /** Serves a call. The first one opens the machine's library. */
     void dispatch(int opcode, Call call);
 
+    /** The session ends: streams that wait for what this library does must go on. */
+    default void end() {
+        // Most libraries let no stream wait.
+    }
+
     /** As {@link io.hawser.cuda.CallContext#object}, for the call in service. */
     default MemorySegment object(Call call, String type, MemorySegment content) {
         throw new IllegalArgumentException("no such content: type=" + type);

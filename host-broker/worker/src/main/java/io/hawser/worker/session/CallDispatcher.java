@@ -130,6 +130,9 @@ public interface CallDispatcher {
     /** As {@link io.hawser.cuda.CallContext#workspace}, for the call in service. */
     MemorySegment workspace(Call call, long bytes);
 
+    /** The session ends: streams that wait for a library must go on. */
+    void end();
+
     /**
      * Called after a request has failed without being deferred, in a handler or in an earlier check.
      *

@@ -414,6 +414,9 @@ public final class Session implements RecordHandler {
         link.discard();
         callbacks.cancel();
         graphCallbacks.cancel();
+        if (dispatcher != null) {
+            dispatcher.end();
+        }
         work.cancel();
         order.drop(credit);
         if (lostResult != 0) {

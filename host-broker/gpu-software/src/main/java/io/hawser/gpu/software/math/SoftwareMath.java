@@ -10,7 +10,9 @@ import io.hawser.cuda.backend.CusparseBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
+import io.hawser.cuda.backend.NcclBackend;
 import io.hawser.gpu.software.dnn.SoftwareCudnn;
+import io.hawser.gpu.software.nccl.SoftwareNccl;
 
 /** The math libraries of the software GPU. */
 public final class SoftwareMath implements MathProvider {
@@ -60,5 +62,11 @@ public final class SoftwareMath implements MathProvider {
     @Override
     public CurandBackend curand(GpuBackend gpu) {
         return new SoftwareCurand(gpu);
+    }
+
+    /** Needs no library. The broker tells the worker whether its vGPU may communicate. */
+    @Override
+    public NcclBackend nccl(GpuBackend gpu) {
+        return new SoftwareNccl(gpu, "host".equals(System.getenv("HAWSER_COMMUNICATION")));
     }
 }
