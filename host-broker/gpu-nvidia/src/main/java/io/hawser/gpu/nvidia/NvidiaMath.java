@@ -10,6 +10,7 @@ import io.hawser.cuda.backend.CusparseBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
+import io.hawser.cuda.backend.NcclBackend;
 
 /** NVIDIA's math libraries. */
 public final class NvidiaMath implements MathProvider {
@@ -73,5 +74,11 @@ public final class NvidiaMath implements MathProvider {
     public CurandBackend curand(GpuBackend gpu) {
         NativeLibrary library = MathProvider.load("libcurand.so.10");
         return library == null ? null : new NvidiaCurand(library);
+    }
+
+    @Override
+    public NcclBackend nccl(GpuBackend gpu) {
+        NativeLibrary library = MathProvider.load("libnccl.so.2");
+        return library == null || gpu.signals() == null ? null : new NvidiaNccl(library, gpu);
     }
 }
