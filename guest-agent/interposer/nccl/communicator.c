@@ -50,8 +50,7 @@ ncclResult_t hws_nccl_make(HwsNcclMember *members, ncclComm_t **outs, uint32_t c
     for (uint32_t i = 0; i < count; i++) {
         int device = 0;
         bool is_member = members[i].parent == 0 || members[i].color != NCCL_SPLIT_NOCOLOR;
-        ncclComm_t made =
-            is_member && find_device(members[i].context, &device) ? new_comm(&members[i], device) : NULL;
+        ncclComm_t made = is_member && find_device(members[i].context, &device) ? new_comm(&members[i], device) : NULL;
         if (is_member && made == NULL) {
             drop(members, i);
             return hws_nccl_note(ncclSystemError);

@@ -19,8 +19,7 @@ ncclResult_t hws_nccl_send(const HwsNcclOperation *operations, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         HWS_TRY(hws_nccl_note(check_stream(operations[i].stream)));
     }
-    return hws_nccl_note(count == 1 ? hws_call_hwsNcclRun(operations)
-                                      : hws_call_hwsNcclRunGroup(operations, count));
+    return hws_nccl_note(count == 1 ? hws_call_hwsNcclRun(operations) : hws_call_hwsNcclRunGroup(operations, count));
 }
 
 /* Whether a number of numbers fits into memory, for all ranks. */

@@ -147,7 +147,7 @@ public final class Broker {
         turns = turns();
         sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers, turns);
         pools = new WorkerPools(loop, command, limits(config), new WorkerEvents(sessions, listener),
-            vgpus::percentage, vgpus::computeShare, vgpus::contextRoom, this::setGpus);
+            vgpus::percentage, vgpus::network, vgpus::computeShare, vgpus::contextRoom, this::setGpus);
         sessions.setListener(new SessionEvents(listener,
             turnMode == TurnMode.MPS ? new MpsRecovery(loop, pools, sessions) : null));
         gpuMonitor = new GpuMonitor(new Monitored(pools, sessions));

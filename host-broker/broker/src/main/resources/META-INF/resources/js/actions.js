@@ -24,6 +24,7 @@ function vgpuFields(vgpu) {
     const mode = select(vgpu.mode, [['shared', 'shared'], ['exclusive', 'exclusive']]);
     const gpus = h('input', {value: vgpu.gpus, required: true, autocomplete: 'off', spellcheck: false});
     const sessions = h('input', {type: 'number', min: '0', required: true, value: String(vgpu.maxSessions)});
+    const communication = select(vgpu.communication, [['none', 'alone'], ['host', 'together, by NCCL']]);
     const carriers = ['tcp', 'shm'].map(name => h('input', {type: 'checkbox', value: name,
         checked: vgpu.carriers.includes(name)}));
     const kind = select(vgpu.owner.kind, [['none', 'nobody'], ['domain', 'a libvirt domain'], ['host', 'a host']]);
@@ -42,15 +43,17 @@ function vgpuFields(vgpu) {
             h('div', {class: 'pair'}, field('Sessions at most', sessions, '0: no limit of its own'),
                 h('fieldset', {}, h('legend', {}, 'Carriers'), h('div', {class: 'checks'}, carriers.map(box =>
                     h('label', {}, box, box.value === 'tcp' ? 'TCP' : 'shared memory'))))),
+            field('Its processes exchange data', communication),
             h('div', {class: 'pair'}, field('Owner', kind), field('Owner’s UUID or name', owner))],
         value: () => ({memoryBytes: memory.value(), computeShare: Number(share.value), mode: mode.value,
-            gpus: gpus.value.trim(), maxSessions: Number(sessions.value),
+            gpus: gpus.value.trim(), maxSessions: Number(sessions.value), communication: communication.value,
             carriers: carriers.filter(box => box.checked).map(box => box.value).sort(),
             owner: {kind: kind.value, id: kind.value === 'none' ? '' : owner.value.trim()}})
     };
 }
 
 const NEW_VGPU = {memoryBytes: 1073741824, computeShare: 100, mode: 'shared', gpus: 'any', maxSessions: 0,
+    communication: 'none',
     carriers: ['tcp', 'shm'], owner: {kind: 'none', id: ''}};
 
 export async function createVgpu() {

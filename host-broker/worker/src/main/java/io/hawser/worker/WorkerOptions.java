@@ -17,7 +17,7 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
     /** Usage of the command line. */
     public static final String USAGE =
         "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N] "
-            + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--train 0|1]";
+            + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--sockets 0|1] [--train 0|1]";
 
     private static final int DEFAULT_CONTROL_FD = 3;
 
@@ -37,6 +37,7 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
         Jail.Mode jail = Jail.Mode.OFF;
         int uid = 0;
         boolean isWatched = false;
+        boolean hasSockets = false;
         int train = 0;
         for (int i = 0; i < args.length; i += 2) {
             if (i + 1 == args.length) {
@@ -51,12 +52,13 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
                 case "--jail" -> jail = mode(value);
                 case "--uid" -> uid = number(args[i], value);
                 case "--watched" -> isWatched = number(args[i], value) != 0;
+                case "--sockets" -> hasSockets = number(args[i], value) != 0;
                 case "--train" -> train = number(args[i], value);
                 default -> throw new IllegalArgumentException("unknown option: " + args[i]);
             }
         }
-        return new WorkerOptions(controlFd, backend, threads, devices, new Jail.Options(jail, uid, isWatched),
-            train);
+        return new WorkerOptions(controlFd, backend, threads, devices, new Jail.Options(jail, uid, isWatched,
+            hasSockets), train);
     }
 
     private static Jail.Mode mode(String value) {

@@ -10,6 +10,9 @@ final class VgpuOptions {
     /** The use of the vGPU's GPUs. */
     enum Mode { shared, exclusive }
 
+    /** With whom the guests' processes exchange data. */
+    enum Communication { none, host }
+
     /** The guests' carrier. */
     enum Carrier { tcp, shm }
 
@@ -30,6 +33,9 @@ final class VgpuOptions {
     private List<Carrier> carriers;
     @Option(names = "--max-sessions", paramLabel = "N", description = "Sessions at a time; 0: only the broker's limit.")
     private Integer maxSessions;
+    @Option(names = "--communication", paramLabel = "WITH",
+        description = "With whom its processes exchange data by NCCL: none or host (its other processes).")
+    private Communication communication;
     @Option(names = "--owner", paramLabel = "OWNER", converter = Owner.Converter.class,
         description = "domain:UUID (of libvirt), host:NAME, or none.")
     private Owner owner;
@@ -43,6 +49,7 @@ final class VgpuOptions {
         put(body, "gpus", gpus);
         put(body, "carriers", carriers == null ? null : carriers.stream().map(Enum::name).toList());
         put(body, "maxSessions", maxSessions);
+        put(body, "communication", communication == null ? null : communication.name());
         put(body, "owner", owner == null ? null : owner.body());
         return body;
     }

@@ -82,6 +82,11 @@ public interface MathProvider {
         return null;
     }
 
+    /** Loads what a session needs from files, before the worker enters its jail. */
+    default void loadAhead() {
+        // Most providers open their libraries later, by the broker.
+    }
+
     /** Loads the first library of these names that the broker has found; null when it has found none, or none loads. */
     static NativeLibrary load(String... sonames) {
         for (String soname : sonames) {

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.jboss.logging.Logger;
 
@@ -55,11 +56,13 @@ public final class Confinement implements AutoCloseable {
     private final String noGroups;
     private final MemoryLimit memory;
     private final MathLibraries libraries;
+    private final String network; // the vGPU whose workers share the spawner's network; empty for none
+    private final AtomicInteger networkUser = new AtomicInteger(); // of all its workers; 0 before the first
     private volatile String workers = "";
 
     private Confinement(JailMode mode, int firstUser, boolean isWatched, Spawner spawner, List<String> missing,
         boolean takesArguments, WorkerGroups groups, String noGroups, MemoryLimit memory,
-        MathLibraries libraries) {
+        MathLibraries libraries, String network) {
         this.mode = mode;
         this.firstUser = firstUser;
         this.isWatched = isWatched;
@@ -70,10 +73,12 @@ public final class Confinement implements AutoCloseable {
         this.noGroups = noGroups;
         this.memory = memory;
         this.libraries = libraries;
+        this.network = network;
     }
 
     private static Confinement off(MathLibraries libraries) {
-        return new Confinement(JailMode.OFF, 0, false, Spawner.PLAIN, List.of(), false, null, "", null, libraries);
+        return new Confinement(JailMode.OFF, 0, false, Spawner.PLAIN, List.of(), false, null, "", null, libraries,
+            "");
     }
 
     /**
@@ -113,7 +118,7 @@ public final class Confinement implements AutoCloseable {
         MemoryLimit memory = MemoryLimit.of(config.memoryMax().map(size -> OptionalLong.of(size.asLongValue()))
             .orElse(OptionalLong.empty()));
         Confinement made = new Confinement(mode, firstUser, isWatched, spawner, missing, takesArguments, groups,
-            noGroups, memory, libraries);
+            noGroups, memory, libraries, "");
         if (mode == JailMode.STRICT) {
             if (firstUser == 0) {
                 missing.add("user of its own (only root can give one, and hawser.worker.first-uid must not be 0)");
@@ -125,6 +130,32 @@ public final class Confinement implements AutoCloseable {
             }
         }
         return made;
+    }
+
+    /**
+     * The jail of the workers of one vGPU that communicate: they share a network with nothing but loopback, and a user,
+     * and may make sockets in it. The caller closes it.
+     *
+     * @param vgpu the vGPU's name.
+     * @return this jail, after a line in the log, where the machine allows no such network.
+     */
+    public Confinement communicating(String vgpu) {
+        String reason = spawner == Spawner.PLAIN ? "workers have no network of their own" : "";
+        try {
+            if (reason.isEmpty()) {
+                return new Confinement(mode, firstUser, isWatched, new IsolatedSpawner(), missing, takesArguments,
+                    groups, noGroups, memory, libraries, vgpu);
+            }
+        } catch (PosixException e) {
+            reason = e.getMessage();
+        }
+        LOG.warnf("the processes of a vGPU with communication cannot communicate: vgpu=%s: %s", vgpu, reason);
+        return this;
+    }
+
+    /** Whether the workers share the network of a vGPU. */
+    public boolean communicates() {
+        return !network.isEmpty();
     }
 
     private static boolean has(long capabilities, int number) {
@@ -152,10 +183,19 @@ public final class Confinement implements AutoCloseable {
         }
         List<String> arguments = new ArrayList<>(List.of("--jail", mode.name().toLowerCase(java.util.Locale.ROOT),
             "--watched", isWatched ? "1" : "0"));
+        if (communicates()) {
+            arguments.addAll(List.of("--sockets", "1"));
+        }
         if (firstUser > 0) {
-            arguments.addAll(List.of("--uid", Integer.toString(firstUser + (int) (worker % USERS))));
+            arguments.addAll(List.of("--uid", Integer.toString(user(worker))));
         }
         return arguments;
+    }
+
+    /** Workers that share a network have the user of its first worker. */
+    private int user(long worker) {
+        int own = firstUser + (int) (worker % USERS);
+        return !communicates() || networkUser.compareAndSet(0, own) ? own : networkUser.get();
     }
 
     /** The way of starting workers. */
@@ -264,20 +304,21 @@ public final class Confinement implements AutoCloseable {
             return "off";
         }
         String inForce = workers.isEmpty() ? "no worker is ready yet" : workers;
-        String network = spawner == Spawner.PLAIN ? "" : "network of its own, ";
+        String own = spawner == Spawner.PLAIN ? "" : communicates() ? "network of vGPU " + network + ", "
+            : "network of its own, ";
         String more = missing.isEmpty() ? "" : (inForce.contains("; not: ") ? ", " : "; not: ")
             + String.join(", ", missing);
         String limits = groups == null ? "no (" + noGroups + ")" : "memory and " + MAX_THREADS + " threads of each, "
             + (groups.noWeights().isEmpty() ? "processors by compute share"
                 : "processors not by compute share (" + groups.noWeights() + ")");
-        return mode.name().toLowerCase(java.util.Locale.ROOT) + ": " + network + inForce + more + "; cgroup: "
+        return mode.name().toLowerCase(java.util.Locale.ROOT) + ": " + own + inForce + more + "; cgroup: "
             + limits;
     }
 
-    /** Ends the threads that start workers and remove their control groups. */
+    /** Ends the threads that start workers and remove their control groups; of a vGPU's network, the first alone. */
     @Override
     public void close() {
-        if (groups != null) {
+        if (groups != null && !communicates()) {
             groups.close();
         }
         if (spawner instanceof IsolatedSpawner isolated) {

@@ -15,10 +15,12 @@ import java.util.UUID;
  * @param gpus its choice of GPUs.
  * @param carriers permitted carriers of its guests; not empty.
  * @param maxSessions sessions at a time; 0 for no limit besides the broker's.
+ * @param communication with whom its workers exchange data.
  * @param created, and {@code changed}: in microseconds, the precision of databases.
  */
 public record Vgpu(String name, UUID id, Owner owner, long memoryBytes, int computeShare, Sharing mode, GpuChoice gpus,
-    Set<Carrier> carriers, int maxSessions, Origin origin, Instant created, Instant changed) {
+    Set<Carrier> carriers, int maxSessions, Communication communication, Origin origin, Instant created,
+    Instant changed) {
     /** Name of the vGPU of the first start. */
     public static final String DEFAULT_NAME = "default";
     /** The default compute share. */
@@ -29,6 +31,11 @@ public record Vgpu(String name, UUID id, Owner owner, long memoryBytes, int comp
         return memoryBytes > 0;
     }
 
+    /** The name of the network that its workers share; empty for none. */
+    public String network() {
+        return communication == Communication.HOST ? name : "";
+    }
+
     /** The present time, in the precision of a database. */
     public static Instant now() {
         return Instant.now().truncatedTo(ChronoUnit.MICROS);
@@ -36,7 +43,7 @@ public record Vgpu(String name, UUID id, Owner owner, long memoryBytes, int comp
 
     /** The same vGPU with another origin. */
     public Vgpu withOrigin(Origin other) {
-        return new Vgpu(name, id, owner, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, other, created,
-            changed);
+        return new Vgpu(name, id, owner, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, communication,
+            other, created, changed);
     }
 }

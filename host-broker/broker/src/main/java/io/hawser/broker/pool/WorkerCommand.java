@@ -30,6 +30,7 @@ public record WorkerCommand(List<String> command, List<String> environment, List
     private static final String VISIBLE = "CUDA_VISIBLE_DEVICES"; // for NVIDIA's driver
     private static final String GPUS = "HAWSER_GPUS"; // for the worker
     private static final String PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"; // for NVIDIA's driver, under MPS
+    private static final String COMMUNICATION = "HAWSER_COMMUNICATION"; // for the worker
     private static final String NO_WARM_UP = "HAWSER_WARM_UP=off"; // for the worker
     private static final String MAIN_CLASS = "io.hawser.worker.WorkerMain";
 
@@ -128,7 +129,12 @@ public record WorkerCommand(List<String> command, List<String> environment, List
             variables.removeIf(variable -> variable.startsWith(PERCENTAGE + "="));
             variables.add(PERCENTAGE + "=" + kind.percentage());
         }
-        return new WorkerCommand(command, List.copyOf(variables), awaitedFlags, cache, confinement);
+        Confinement jail = kind.network().isEmpty() ? confinement : confinement.communicating(kind.network());
+        variables.removeIf(variable -> variable.startsWith(COMMUNICATION + "="));
+        if (jail.communicates()) {
+            variables.add(COMMUNICATION + "=host");
+        }
+        return new WorkerCommand(command, List.copyOf(variables), awaitedFlags, cache, jail);
     }
 
     private static List<String> standard(BrokerConfig config) {

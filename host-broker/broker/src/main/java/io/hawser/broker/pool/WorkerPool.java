@@ -181,6 +181,13 @@ public final class WorkerPool {
         return workers.isEmpty() && waiting.size() == 0;
     }
 
+    /** Gives up the network that the pool's workers share, if they have one. */
+    void leaveNetwork() {
+        if (command.confinement().communicates()) {
+            command.confinement().close();
+        }
+    }
+
     /** Whether a start waits, or has waited lately, for one of the pool's workers. */
     boolean hasStarts() {
         return waiting.isActive();

@@ -18,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.ToIntFunction;
+import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -38,6 +39,7 @@ public final class WorkerPools {
     private final WorkerPool.Limits limits;
     private final WorkerPool.Listener listener;
     private final ToIntFunction<String> percentages;
+    private final UnaryOperator<String> networks;
     private final ToIntFunction<String> weights;
     private final ToIntFunction<List<String>> contextRoom;
     private final Consumer<List<Device>> gpusFound;
@@ -53,19 +55,21 @@ public final class WorkerPools {
      * Makes the pools; {@link #start()} starts their workers.
      *
      * @param percentages of vGPUs, by name, as {@link WorkerKind} defines them.
+     * @param networks of vGPUs, by name, as {@link WorkerKind} defines them.
      * @param weights of vGPUs, by name: their parts of the starts when several wait, 1 to 100.
      * @param contextRoom further contexts that have room on each of these GPUs; no UUID stands for all GPUs.
      * @param gpusFound receives the GPUs from the first worker's report; must call {@link #keepReady} with the kinds
      *     that vGPUs need.
      */
     public WorkerPools(EventLoop loop, WorkerCommand command, WorkerPool.Limits limits,
-        WorkerPool.Listener listener, ToIntFunction<String> percentages,
+        WorkerPool.Listener listener, ToIntFunction<String> percentages, UnaryOperator<String> networks,
         ToIntFunction<String> weights, ToIntFunction<List<String>> contextRoom, Consumer<List<Device>> gpusFound) {
         this.loop = loop;
         this.command = command;
         this.limits = limits;
         this.listener = listener;
         this.percentages = percentages;
+        this.networks = networks;
         this.weights = weights;
         this.contextRoom = contextRoom;
         this.gpusFound = gpusFound;
@@ -204,7 +208,7 @@ public final class WorkerPools {
     }
 
     private WorkerKind kind(WorkerRequest request, List<String> gpus) {
-        return new WorkerKind(gpus, percentages.applyAsInt(request.vgpu()));
+        return new WorkerKind(gpus, percentages.applyAsInt(request.vgpu()), networks.apply(request.vgpu()));
     }
 
     private WorkerPool pool(WorkerKind kind) {
@@ -217,7 +221,8 @@ public final class WorkerPools {
      * are not distinct.
      */
     private WorkerKind visibleKind(WorkerKind kind) {
-        return !isSeveral || kind.gpus().equals(all) ? new WorkerKind(List.of(), kind.percentage()) : kind;
+        return !isSeveral || kind.gpus().equals(all) ? new WorkerKind(List.of(), kind.percentage(), kind.network())
+            : kind;
     }
 
     /** Ends all workers; completes when none is left. Kills workers that do not end in time. */
@@ -257,6 +262,7 @@ public final class WorkerPools {
             if (!needed.contains(entry.getKey())) {
                 entry.getValue().resize(0);
                 if (entry.getValue().isIdle()) {
+                    entry.getValue().leaveNetwork();
                     byKind.remove(entry.getKey());
                 }
             }

@@ -1,7 +1,8 @@
 package io.hawser.broker.vgpu;
 
-import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.config.VgpuConfig;
 import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Communication;
 import io.hawser.broker.model.GpuChoice;
 import io.hawser.broker.model.Labelled;
 import io.hawser.broker.model.Origin;
@@ -25,17 +26,24 @@ import java.util.regex.Pattern;
  * #change} check the fields.
  */
 public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
-    String gpus, Collection<String> carriers, Integer maxSessions) {
+    String gpus, Collection<String> carriers, Integer maxSessions, String communication) {
     /** Characters that are safe in logs, metrics, addresses and file names. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}");
     private static final int MAX_OWNER_CHARACTERS = 256; // column width in the database
     private static final int MAX_GPUS_CHARACTERS = 2048; // column width in the database; room for 50 UUIDs
     private static final int MAX_SESSIONS = 1_000_000; // more than any machine has processes
 
+    /** A draft that keeps the communication. */
+    public VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
+        String gpus, Collection<String> carriers, Integer maxSessions) {
+        this(ownerKind, ownerId, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, null);
+    }
+
     /** Takes the fields from the settings. */
-    public static VgpuDraft of(BrokerConfig.Vgpu settings) {
+    public static VgpuDraft of(VgpuConfig settings) {
         return new VgpuDraft(null, null, settings.memoryBytes().asLongValue(), settings.computeShare(),
-            settings.mode(), settings.gpus(), settings.carriers(), settings.maxSessions());
+            settings.mode(), settings.gpus(), settings.carriers(), settings.maxSessions(),
+            settings.communication());
     }
 
     /**
@@ -48,7 +56,7 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
             throw VgpuException.invalid("a vGPU's name must match " + NAME + ": name=" + Texts.shown(name));
         }
         Vgpu standard = new Vgpu(name, UUID.randomUUID(), Owner.NONE, 0, Vgpu.FULL_SHARE, Sharing.SHARED,
-            GpuChoice.ANY, Set.copyOf(EnumSet.allOf(Carrier.class)), 0, origin, now, now);
+            GpuChoice.ANY, Set.copyOf(EnumSet.allOf(Carrier.class)), 0, Communication.NONE, origin, now, now);
         return change(standard, now);
     }
 
@@ -63,8 +71,10 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
             (int) limited("computeShare", wide(computeShare), before.computeShare(), 1, Vgpu.FULL_SHARE),
             mode == null ? before.mode() : Labelled.of(Sharing.class, mode, "mode"), choice(before.gpus()),
             carriers == null ? before.carriers() : allowed(),
-            (int) limited("maxSessions", wide(maxSessions), before.maxSessions(), 0, MAX_SESSIONS), before.origin(),
-            before.created(), now);
+            (int) limited("maxSessions", wide(maxSessions), before.maxSessions(), 0, MAX_SESSIONS),
+            communication == null ? before.communication()
+                : Labelled.of(Communication.class, communication, "communication"),
+            before.origin(), before.created(), now);
     }
 
     private static Long wide(Integer value) {

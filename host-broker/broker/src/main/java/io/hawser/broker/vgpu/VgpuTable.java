@@ -161,9 +161,14 @@ public final class VgpuTable {
         return isShared ? vgpu.computeShare() : WorkerKind.WHOLE; // an exclusive vGPU has all of its GPUs
     }
 
+    /** The network that a vGPU's workers share, as in {@link WorkerKind}. Any thread. */
+    public String network(String name) {
+        return find(name).map(view -> view.vgpu().network()).orElse("");
+    }
+
     /**
-     * The kinds of workers to keep ready: for each set of GPUs that some vGPU has, the percentages that most of its
-     * vGPUs have.
+     * The kinds of workers to keep ready: that of each vGPU with a network of its own, and for each set of GPUs that
+     * other vGPUs have, the percentages that most of them have.
      */
     public Set<WorkerKind> kinds() {
         return kinds(null);
@@ -171,13 +176,15 @@ public final class VgpuTable {
 
     private Set<WorkerKind> kinds(Entry except) {
         Map<List<String>, Map<Integer, Integer>> users = new LinkedHashMap<>();
+        Set<WorkerKind> kinds = new LinkedHashSet<>();
         for (Entry entry : entries.values()) {
-            if (entry != except && entry.state == VgpuState.READY) {
+            if (entry != except && entry.state == VgpuState.READY && !entry.vgpu.network().isEmpty()) {
+                kinds.add(new WorkerKind(entry.home, percentage(entry.vgpu), entry.vgpu.network()));
+            } else if (entry != except && entry.state == VgpuState.READY) {
                 users.computeIfAbsent(entry.home, home -> new LinkedHashMap<>())
                     .merge(percentage(entry.vgpu), 1, Integer::sum);
             }
         }
-        Set<WorkerKind> kinds = new LinkedHashSet<>();
         users.forEach((home, percentages) -> percentages.entrySet().stream()
             .sorted(Map.Entry.<Integer, Integer>comparingByValue().reversed()).limit(MAX_PERCENTAGES)
             .forEach(used -> kinds.add(new WorkerKind(home, used.getKey()))));

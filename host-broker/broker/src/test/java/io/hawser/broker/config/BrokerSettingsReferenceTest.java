@@ -47,7 +47,7 @@ class BrokerSettingsReferenceTest {
 
     private static final Pattern RANGE = field("Range");
     private static final Pattern DEFAULT = field("Default");
-    private static final Pattern LINK = Pattern.compile("(?:(\\w+)?#)?(\\w+)\\(\\)");
+    private static final Pattern LINK = Pattern.compile("(?:([\\w.]+)?#)?(\\w+)\\(\\)");
 
     /** The settings' names by method, as in {@code BrokerConfig.Http#port}. */
     private final Map<String, String> names = new LinkedHashMap<>();
@@ -61,7 +61,8 @@ class BrokerSettingsReferenceTest {
                 settings.put(key(p.getMethod()), p);
             }
         });
-        comments = SourceComments.read(Stream.of(BrokerConfig.class, PoolConfig.class, LibrariesConfig.class)
+        comments = SourceComments.read(Stream.of(BrokerConfig.class, PoolConfig.class, LibrariesConfig.class,
+            VgpuConfig.class)
             .map(source -> Repository.file(FOLDER + source.getSimpleName() + ".java")).toList(), this::link);
     }
 
@@ -74,7 +75,7 @@ class BrokerSettingsReferenceTest {
         Matcher matcher = LINK.matcher(target);
         assertTrue(matcher.matches(), "a link must name a setting's method: " + target);
         String type = matcher.group(1) == null ? owner
-            : matcher.group(1).equals(ROOT) ? ROOT : ROOT + "." + matcher.group(1);
+            : matcher.group(1).startsWith(ROOT) ? matcher.group(1) : ROOT + "." + matcher.group(1);
         String setting = names.get(type + "#" + matcher.group(2));
         assertTrue(setting != null, "a link must name a setting's method: " + owner + " " + target);
         return "[`" + setting + "`](#" + setting.toLowerCase(Locale.ROOT).replace(".", "") + ")";
@@ -120,7 +121,8 @@ class BrokerSettingsReferenceTest {
     }
 
     private String page() {
-        Markdown page = new Markdown("`BrokerConfig`, `PoolConfig` and `LibrariesConfig` (doc comments and defaults)",
+        Markdown page = new Markdown(
+            "`BrokerConfig`, `PoolConfig`, `LibrariesConfig` and `VgpuConfig` (doc comments and defaults)",
             "Settings of the broker")
             .prose("""
                 Give a setting as `-Dhawser.listen.port=7654` on the command line of `hawser-broker`, as

@@ -20,8 +20,8 @@ class NoticesTest {
     }
 
     private static VgpuInfo vgpu(String id, Instant changed, String state, String problem, int sessions) {
-        return new VgpuInfo("v", id, new VgpuInfo.Owner("none", ""), 0, 100, "shared", "any", List.of("tcp"), 0, "rest",
-            THEN, changed, state, problem, List.of(), sessions, 0, 0, 0);
+        return new VgpuInfo("v", id, new VgpuInfo.Owner("none", ""), 0, 100, "shared", "any", List.of("tcp"), 0, "none",
+            "rest", THEN, changed, state, problem, List.of(), sessions, 0, 0, 0);
     }
 
     private static RegionInfo region(String state, String problem) {

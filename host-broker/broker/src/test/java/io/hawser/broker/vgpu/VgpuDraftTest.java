@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Communication;
 import io.hawser.broker.model.Origin;
 import io.hawser.broker.model.Owner;
 import io.hawser.broker.model.Sharing;
@@ -40,11 +41,11 @@ class VgpuDraftTest {
 
     @Test
     void shouldChangeOnlyWhatIsGiven() throws VgpuException {
-        Vgpu before = new VgpuDraft(Owner.Kind.DOMAIN, "a-uuid", 7L, 20, "exclusive", "1,0", List.of("shm"), 3)
-            .create("v", Origin.REST, NOW);
+        Vgpu before = new VgpuDraft(Owner.Kind.DOMAIN, "a-uuid", 7L, 20, "exclusive", "1,0", List.of("shm"), 3,
+            "host").create("v", Origin.REST, NOW);
         Vgpu after = new VgpuDraft(null, null, null, 30, null, null, null, null).change(before, NOW.plusSeconds(1));
         assertEquals(new Vgpu("v", before.id(), new Owner(Owner.Kind.DOMAIN, "a-uuid"), 7, 30, Sharing.EXCLUSIVE,
-            before.gpus(), Set.of(Carrier.SHM), 3, Origin.REST, NOW, NOW.plusSeconds(1)), after);
+            before.gpus(), Set.of(Carrier.SHM), 3, Communication.HOST, Origin.REST, NOW, NOW.plusSeconds(1)), after);
         assertEquals(Owner.NONE, new VgpuDraft(Owner.Kind.NONE, null, null, null, null, null, null, null)
             .change(before, NOW).owner());
     }
@@ -72,6 +73,8 @@ class VgpuDraftTest {
         assertInvalid("carriers must not be empty", new VgpuDraft(null, null, null, null, null, null, List.of(),
             null));
         assertInvalid("maxSessions must be 0..", new VgpuDraft(null, null, null, null, null, null, null, -1));
+        assertInvalid("communication must be one of none, host", new VgpuDraft(null, null, null, null, null, null, null,
+            null, "all"));
         assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.HOST, null, null, null, null, null, null, null));
         assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.NONE, "x", null, null, null, null, null, null));
         assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.HOST, "x".repeat(257), null, null, null, null,

@@ -101,6 +101,22 @@ class VgpuTableTest {
     }
 
     @Test
+    void shouldKeepWorkersInANetworkOfItsOwnForEachVgpuThatCommunicates() throws VgpuException {
+        table.settle(BOTH);
+        for (String name : List.of("a", "b")) {
+            table.add(table.plan(new VgpuDraft(null, null, null, null, null, "0", null, null, "host").create(name,
+                Origin.REST, Vgpu.now())));
+        }
+        add("alone", 0, "0");
+        List<String> gpu = List.of(FIRST.uuid());
+        assertEquals(Set.of(new WorkerKind(gpu, WorkerKind.WHOLE, "a"), new WorkerKind(gpu, WorkerKind.WHOLE, "b"),
+            whole(FIRST)), table.kinds());
+        assertEquals("a", table.network("a"));
+        assertEquals("", table.network("alone"));
+        assertEquals("", table.network("none"));
+    }
+
+    @Test
     void shouldMoveAnyAndKeepAListWhenAGpuIsGone() throws VgpuException {
         table.settle(BOTH);
         add("any", 400, "any");

@@ -65,8 +65,9 @@ final class Filter {
      *
      * @param watched whether the watcher decides on system calls that the filter does not allow; else they fail with
      *     EPERM.
+     * @param sockets whether the worker may make sockets of IP.
      */
-    static Filter of(boolean watched) {
+    static Filter of(boolean watched, boolean sockets) {
         Filter filter = new Filter(watched ? NOTIFY : ERRNO | EPERM);
         filter.load(ARCHITECTURE_OFFSET);
         filter.skipIfEqual(AUDIT_ARCH_X86_64, 1);
@@ -75,6 +76,9 @@ final class Filter {
         filter.skipIfBelow(X32_BIT, 1);
         filter.give(KILL);
         for (SystemCall call : SystemCall.values()) {
+            if (call.needsNetwork() && !sockets) {
+                continue;
+            }
             Filter body = new Filter(filter.refusal);
             call.rule().write(body);
             filter.skipUnlessEqual(call.number(), body.program.size());

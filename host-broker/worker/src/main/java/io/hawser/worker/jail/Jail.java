@@ -31,8 +31,9 @@ public final class Jail {
      * @param user id to change to, as user and as group; 0 to keep the current one. Only root can change it.
      * @param watched whether the watcher decides on system calls that the filter does not allow; else they fail with
      *     EPERM.
+     * @param sockets whether it may make sockets of IP in its network, which only workers of one vGPU share.
      */
-    public record Options(Mode mode, int user, boolean watched) {}
+    public record Options(Mode mode, int user, boolean watched, boolean sockets) {}
 
     /**
      * The parts of the jail.
@@ -115,7 +116,7 @@ public final class Jail {
         emptyRoot();
         becomeUser(options.user());
         addPart("no_new_privs", Kernel.prctl(PR_SET_NO_NEW_PRIVS, 1));
-        filter(options.watched());
+        filter(options.watched(), options.sockets());
     }
 
     private void addPart(String name, long result) {
@@ -190,10 +191,10 @@ public final class Jail {
         }
     }
 
-    private void filter(boolean watched) {
+    private void filter(boolean watched, boolean sockets) {
         long result = Kernel.EINVAL;
         if (watched) {
-            result = install(TSYNC | NEW_LISTENER | TSYNC_ESRCH, true);
+            result = install(TSYNC | NEW_LISTENER | TSYNC_ESRCH, Filter.of(true, sockets));
             if (result >= 0) {
                 listener = (int) result;
             } else {
@@ -201,21 +202,21 @@ public final class Jail {
             }
         }
         if (!watched || result < 0) {
-            result = install(TSYNC, false);
+            result = install(TSYNC, Filter.of(false, sockets));
         }
         if (result > 0 && listener < 0) {
             throw new IllegalStateException("the filter must hold for all threads: exempt=" + result);
         }
-        addPart("system calls (" + SystemCall.values().length + " of them, " + (listener < 0 ? "not " : "")
+        addPart("system calls (" + SystemCall.count(sockets) + " of them, " + (listener < 0 ? "not " : "")
             + "watched)", result);
         if (result >= 0 && Kernel.prctl(PR_GET_SECCOMP, 0) != SECCOMP_MODE_FILTER) {
             throw new IllegalStateException("the filter must be in force");
         }
     }
 
-    private static long install(long flags, boolean watched) {
+    private static long install(long flags, Filter filter) {
         try (Arena arena = Arena.ofConfined()) {
-            return Kernel.seccomp(flags, Filter.of(watched).encode(arena));
+            return Kernel.seccomp(flags, filter.encode(arena));
         }
     }
 

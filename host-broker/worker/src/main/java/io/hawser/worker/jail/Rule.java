@@ -18,6 +18,8 @@ interface Rule {
     long[] FCNTL_COMMANDS = {0, 1, 2, 3, 4, 1030, 1033, 1034};
     // Linux fcntl.h
     int AT_EMPTY_PATH = 0x1000;
+    // Linux socket.h
+    int AF_INET = 2;
     // Linux asm-generic/socket.h
     int SOL_SOCKET = 1;
     int SO_LINGER = 13;

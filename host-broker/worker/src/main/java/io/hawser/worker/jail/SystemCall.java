@@ -6,6 +6,8 @@ import static io.hawser.worker.jail.Rule.argumentIn;
 import static io.hawser.worker.jail.Rule.argumentIsZero;
 import static io.hawser.worker.jail.Rule.ownProcess;
 
+import java.util.stream.Stream;
+
 /**
  * The system calls that a jailed worker may make, frequent ones first, each with the code that needs it. All others are
  * rejected. Numbers: Linux asm/unistd_64.h (x86_64).
@@ -107,16 +109,37 @@ enum SystemCall {
     GETPEERNAME(52, "Netty: the guest's socket", ALWAYS),
     GETSOCKOPT(55, "Netty: the guest's socket", ALWAYS),
     SETSOCKOPT(54, "Netty: the guest's socket", Rule.socketOption()),
-    SHUTDOWN(48, "Netty: the guest's socket", ALWAYS);
+    SHUTDOWN(48, "Netty: the guest's socket", ALWAYS),
+    SOCKET(41, "NCCL: ranks of other workers of the vGPU; of IP version 4 alone", argumentIn(0, Rule.AF_INET), true),
+    BIND(49, "NCCL: the address where a rank listens", ALWAYS, true),
+    LISTEN(50, "NCCL: as bind", ALWAYS, true),
+    ACCEPT(43, "NCCL: connections of other ranks", ALWAYS, true),
+    CONNECT(42, "NCCL: connections to other ranks", ALWAYS, true);
 
     private final int number;
     private final String reason;
     private final Rule rule;
+    private final boolean needsNetwork;
 
     SystemCall(int number, String reason, Rule rule) {
+        this(number, reason, rule, false);
+    }
+
+    SystemCall(int number, String reason, Rule rule, boolean needsNetwork) {
         this.number = number;
         this.reason = reason;
         this.rule = rule;
+        this.needsNetwork = needsNetwork;
+    }
+
+    /** Number of the calls that a worker may make. */
+    static long count(boolean sockets) {
+        return Stream.of(values()).filter(call -> sockets || !call.needsNetwork).count();
+    }
+
+    /** Whether only workers may make it that share a network with no others than those of their vGPU. */
+    boolean needsNetwork() {
+        return needsNetwork;
     }
 
     /** Number of the system call. */

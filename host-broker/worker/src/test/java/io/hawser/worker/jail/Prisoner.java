@@ -163,7 +163,7 @@ final class Prisoner {
         earlier.setDaemon(true); // an incomplete strict jail ends main
         earlier.start();
         Jail.Report report = Jail.enter(new Jail.Options(Jail.Mode.valueOf(args[0]), Integer.parseInt(args[1]),
-            isWatched));
+            isWatched, false));
         System.out.println("report " + report.text());
         jailed.countDown();
         over.await();

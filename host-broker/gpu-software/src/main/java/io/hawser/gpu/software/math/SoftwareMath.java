@@ -67,6 +67,17 @@ public final class SoftwareMath implements MathProvider {
     /** Needs no library. The broker tells the worker whether its vGPU may communicate. */
     @Override
     public NcclBackend nccl(GpuBackend gpu) {
-        return new SoftwareNccl(gpu, "host".equals(System.getenv("HAWSER_COMMUNICATION")));
+        return new SoftwareNccl(gpu, communicates());
+    }
+
+    private static boolean communicates() {
+        return "host".equals(System.getenv("HAWSER_COMMUNICATION"));
+    }
+
+    @Override
+    public void loadAhead() {
+        if (communicates()) {
+            SoftwareNccl.loadAhead();
+        }
     }
 }

@@ -64,6 +64,11 @@ final class Assembly {
         }
     }
 
+    /** Whether at least two ranks have joined, and others have not yet. */
+    synchronized boolean awaitsRanks() {
+        return joined > 1 && joined < ranks.length;
+    }
+
     private synchronized boolean isOver() {
         return isOver;
     }

@@ -50,6 +50,22 @@ final class Bootstrap {
         this.threads = threads;
     }
 
+    /** Connects this process with itself. */
+    static void rehearse() throws IOException {
+        try (ServerSocketChannel server = ServerSocketChannel.open(StandardProtocolFamily.INET);
+            SocketChannel client = SocketChannel.open(StandardProtocolFamily.INET)) {
+            server.bind(new InetSocketAddress(loopback(), 0));
+            client.connect(server.getLocalAddress());
+            try (SocketChannel accepted = server.accept()) {
+                UniqueId id = UniqueId.random(0);
+                new Hello(true, 0, 1, 0, id.secret()).write(client);
+                Hello.read(accepted);
+                SocketLink.close(accepted);
+                SocketLink.close(client);
+            }
+        }
+    }
+
     private static InetAddress loopback() {
         return InetAddress.getLoopbackAddress();
     }
@@ -224,6 +240,11 @@ final class Bootstrap {
         } finally {
             locals.remove(id.secret());
         }
+    }
+
+    /** Whether at least two ranks have joined at this root, and others have not yet. */
+    boolean awaitsRanks() {
+        return assemblies.values().stream().anyMatch(Assembly::awaitsRanks);
     }
 
     /** Ends everything that waits for other ranks. */

@@ -56,6 +56,15 @@ public final class SoftwareNccl implements NcclBackend {
         bootstrap = new Bootstrap(allowsNetwork, threads);
     }
 
+    /** Loads the JVM's code for sockets. Without a network of the vGPU, the worker then has no other ranks. */
+    public static void loadAhead() {
+        try {
+            Bootstrap.rehearse();
+        } catch (IOException e) {
+            LOG.log(Level.WARNING, "NCCL: loopback cannot be used: {0}", e.getMessage());
+        }
+    }
+
     @Override
     public int version(MemorySegment value) {
         value.set(ValueLayout.JAVA_INT, 0, VERSION);
@@ -241,6 +250,11 @@ public final class SoftwareNccl implements NcclBackend {
     public int asyncError(long comm) {
         Rank rank = ranks.get(comm);
         return rank == null ? ncclInvalidArgument : rank.error();
+    }
+
+    /** Whether at least two ranks have joined at this root, and others have not yet. */
+    boolean awaitsRanks() {
+        return bootstrap.awaitsRanks();
     }
 
     @Override
