@@ -7,7 +7,7 @@ class FloorsTest {
     @Test
     void shouldUseOnlyPackagesOnLowerFloors() {
         Floors.of("io.hawser.gpu.software")
-            .floor("ptx", "exec", "image", "dnn")
+            .floor("ptx", "exec", "image", "dnn", "nccl")
             .floor("compile", "math")
             .floor("device")
             .floor("")

@@ -1,0 +1,85 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * NCCL between processes: guests of a vGPU with communication and two GPUs, which the software GPU simulates. Only root
+ * can give the workers a network.
+ */
+class CommunicationIT {
+    @TempDir
+    private static Path stateDir;
+    private static BrokerProcess broker;
+
+    @BeforeAll
+    static void startBroker() throws Exception {
+        assumeTrue(Files.getOwner(Path.of("/proc/self")).getName().equals("root"), "only root makes namespaces");
+        broker = BrokerProcess.start("communication", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
+            Map.of("hawser.gpu.software.devices", "2", "hawser.vgpus.default.gpus", "all",
+                "hawser.vgpus.default.communication", "host")));
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        if (broker != null) {
+            broker.close();
+        }
+    }
+
+    @AfterEach
+    void nothingIsLeft() {
+        broker.awaitIdle();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldExchangeDataAmongProcesses(Carrier carrier) throws Exception {
+        for (String ranks : new String[] {"2", "3"}) {
+            try (GuestProgram program = GuestProgram.start(broker, carrier, "drv_nccl", "--processes", ranks)) {
+                program.await().assertPassed().assertOver(carrier);
+            }
+        }
+    }
+
+    @Test
+    void shouldExchangeDataAmongDevices() throws Exception {
+        try (GuestProgram program = GuestProgram.start(broker, Carrier.SHM, "drv_nccl")) {
+            program.await().assertPassed();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldEndTheCallsOfOtherRanksWhenOneDies(Carrier carrier) throws Exception {
+        try (GuestProgram program = GuestProgram.start(broker, carrier, "drv_nccl", "--processes", "3", "--kill",
+            "1")) {
+            program.await().assertPassed();
+        }
+    }
+
+    @Test
+    void shouldRefuseIdsToVgpusWithoutCommunication() throws Exception {
+        try (BrokerProcess other = BrokerProcess.start("no-communication", stateDir.resolve("other"),
+            BrokerProcess.withQuickWorkers(Map.of()))) {
+            try (GuestProgram program = GuestProgram.start(other, Carrier.TCP, "drv_nccl", "--processes", "2")) {
+                GuestProgram.Result result = program.await();
+                assertEquals(1, result.exit(), result::toString);
+                assertTrue(result.out().contains("the vGPU has no communication"), result::toString);
+            }
+            other.awaitIdle();
+        }
+    }
+}
