@@ -1,12 +1,16 @@
 package io.hawser.system;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -80,6 +84,33 @@ class CommunicationIT {
                 assertTrue(result.out().contains("the vGPU has no communication"), result::toString);
             }
             other.awaitIdle();
+        }
+    }
+
+    @Test
+    void shouldGiveEachVgpuANetworkAndAUserOfItsOwn() throws Exception {
+        try (BrokerProcess two = BrokerProcess.start("two-networks", stateDir.resolve("two"),
+            BrokerProcess.withQuickWorkers(Map.of("hawser.vgpus.default.communication", "host",
+                "hawser.vgpus.other.communication", "host")))) {
+            Await.until("each vGPU has a ready worker", () -> places(two).size() == 2 ? "" : places(two).toString());
+            Path own = Files.readSymbolicLink(Path.of("/proc/self/ns/net"));
+            assertFalse(places(two).stream().anyMatch(place -> place.startsWith(own + " ")), own::toString);
+        }
+    }
+
+    /** Networks and users of the jailed workers that may communicate. */
+    private static Set<String> places(BrokerProcess of) {
+        return ProcessHandle.of(of.pid()).orElseThrow().descendants().map(worker -> Path.of("/proc/" + worker.pid()))
+            .map(CommunicationIT::place).filter(place -> !place.isEmpty()).collect(Collectors.toSet());
+    }
+
+    private static String place(Path worker) {
+        try {
+            boolean communicates = Files.readString(worker.resolve("environ")).contains("HAWSER_COMMUNICATION=host");
+            Object user = Files.getAttribute(worker, "unix:uid");
+            return communicates && !user.equals(0) ? Files.readSymbolicLink(worker.resolve("ns/net")) + " " + user : "";
+        } catch (IOException e) {
+            return ""; // it has ended
         }
     }
 }

@@ -59,7 +59,8 @@ public final class VgpusCommand extends ApiCommand {
             .row("memory", quota(vgpu)).row("used", Units.size(vgpu.number("usedBytes")))
             .row("share", vgpu.number("computeShare")).row("mode", vgpu.text("mode")).row("gpus", vgpu.text("gpus"))
             .row("placed on", vgpu.text("placedGpus")).row("carriers", vgpu.text("carriers"))
-            .row("sessions", sessions(vgpu)).row("waiting for a worker", vgpu.number("startsWaiting"))
+            .row("communication", vgpu.text("communication")).row("sessions", sessions(vgpu))
+            .row("waiting for a worker", vgpu.number("startsWaiting"))
             .row("tokens", vgpu.number("tokens")).row("origin", vgpu.text("origin"))
             .row("created", Units.local(vgpu.text("created"))).row("changed", Units.local(vgpu.text("changed")));
     }
