@@ -24,7 +24,7 @@
 #define HWS_NCCL_MEMBERS 64      /* of one group; as the description's limit of a record */
 #define HWS_NCCL_OPERATIONS 1024 /* of one group, likewise */
 
-/* What the guest keeps of a communicator. The library's table of handles owns it. */
+/* The guest's facts about a communicator. The library's table of handles owns it. */
 typedef struct hws_nccl_comm {
     uint64_t context; /* of its device */
     int ranks, rank, device;

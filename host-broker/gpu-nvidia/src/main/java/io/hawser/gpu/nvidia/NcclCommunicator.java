@@ -36,7 +36,7 @@ final class NcclCommunicator {
     private CompletableFuture<Void> last = CompletableFuture.completedFuture(null);
     private volatile int error;
 
-    /** What an operation waits for, and its number. */
+    /** An operation's number, and the events that it waits for. */
     private record Held(List<Long> events, int number) {
     }
 

@@ -38,8 +38,8 @@ import java.util.Set;
 import java.util.concurrent.RejectedExecutionException;
 
 /**
- * NCCL. What waits for other ranks runs on threads of its own, so the session's thread never waits for them: they may
- * be threads of the same guest process. Session thread.
+ * NCCL. Calls that wait for other ranks run on threads of their own, so the session's thread never waits for a rank:
+ * ranks may be threads of the same guest process. Session thread.
  */
 final class NcclCalls implements LibraryCalls, FactsManualCalls<Call>, CommunicatorManualCalls<Call>,
     OperationManualCalls<Call> {
@@ -58,7 +58,7 @@ final class NcclCalls implements LibraryCalls, FactsManualCalls<Call>, Communica
     private int communicators; // also those whose making has begun, and those whose context has ended
     private int ids;
 
-    /** What the session knows of a communicator. */
+    /** The session's facts about a communicator. */
     private record Communicator(int ranks, int rank, NcclPeers.Group peers) {
     }
 

@@ -174,7 +174,7 @@ final class Collectives {
         return scaled;
     }
 
-    /** What a rank does for each other one. */
+    /** An action for each other rank. */
     @FunctionalInterface
     private interface Each {
         void accept(int other);
