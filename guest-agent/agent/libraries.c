@@ -11,9 +11,9 @@
 #define AUDIT "libhawser-audit.so"
 
 /*
- * Under LD_AUDIT the dynamic linker counts the static thread memory of a program's own libraries, such as jemalloc's
- * 2,632 bytes, against a reserve of 512 bytes and ends the program (glibc bug 31991). This is its size here; each thread
- * has one.
+ * The reserve for static thread memory, which each thread has. Under LD_AUDIT the dynamic linker counts the memory of a
+ * program's own libraries against it, such as jemalloc's 2,632 bytes. The default of 512 bytes ends such a program
+ * (glibc bug 31991).
  */
 #define STATIC_TLS "glibc.rtld.optional_static_tls"
 #define STATIC_TLS_BYTES "16384"

@@ -5,7 +5,7 @@
 
 #define PART_BYTES (1u << 16) /* of a reply: hwsRandRead */
 
-/* What `count` leaves, where the library's status depends on it. */
+/* The remainders of `count` on which the library's status depends. */
 static uint32_t remainders(uint64_t count, uint64_t dimensions) {
     return (uint32_t) (count % 2) | (dimensions > 1 && count % dimensions != 0 ? 2u : 0) | (count == 0 ? 4u : 0);
 }

@@ -10,7 +10,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Attributes of graphs: what a program sets, and the questions that it asks. Each graph has one engine. */
+/** Sets attributes of graphs, and answers a program's questions about them. Each graph has one engine. */
 final class DnnGraphs {
     private static final int ENGINE = cudnnBackendDescriptorType_t.CUDNN_BACKEND_ENGINE_DESCRIPTOR;
     private static final int CONFIG = cudnnBackendDescriptorType_t.CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;

@@ -4,8 +4,8 @@ import io.hawser.cuda.Sizes;
 import java.util.Arrays;
 
 /**
- * A tensor's elements in groups: those that differ only in some dimensions are one group. Groups and members are walked
- * by the strides of any tensor with these sizes.
+ * A tensor's elements in groups. The elements of a group differ only in some dimensions. The strides of any tensor with
+ * these sizes lead from group to group and from member to member.
  */
 final class Groups {
     private final long[] groupSizes;

@@ -38,7 +38,7 @@ record LocalResponse(int width, double alpha, double beta, double k) {
             return tensor.get(base + channel * stride);
         }
 
-        /** What the element of a channel is divided by, before the power. */
+        /** The divisor of a channel's element, before the power. */
         double scale(long channel) {
             double sum = 0;
             long end = Math.min(tensor.shape().size(1), channel + ahead() + 1);

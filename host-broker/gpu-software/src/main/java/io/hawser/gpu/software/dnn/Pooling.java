@@ -134,7 +134,7 @@ final class Pooling {
             }
         }
 
-        /** What the sum is divided by. */
+        /** The divisor of the sum. */
         double divisor() {
             return content.mode == cudnnPoolingMode_t.CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING
                 ? (double) space.window(0) * space.window(1) * space.window(2)

@@ -114,7 +114,7 @@ final class Shape {
         return IntStream.range(0, dims()).mapToLong(i -> sizes[i] == other.sizes[i] ? strides[i] : 0).toArray();
     }
 
-    /** The same elements with batch, channels and three dimensions of space; those that it lacks have size 1. */
+    /** The same elements with batch, channels and three dimensions of space. Missing dimensions have size 1. */
     Shape volume() throws Refusal {
         Refusal.support(dims() >= 3 && dims() <= 5, "one to three dimensions beside batch and channels");
         long[] more = new long[5];

@@ -3,7 +3,7 @@ package io.hawser.gpu.software.dnn;
 import io.hawser.cuda.Sizes;
 import java.util.Arrays;
 
-/** How a window moves over three dimensions of space: depth, rows, columns. Those that are missing have size 1. */
+/** How a window moves over three dimensions of space: depth, rows, columns. Missing ones have size 1. */
 final class Spatial {
     private static final int DIMS = 3;
 
