@@ -83,12 +83,14 @@ final class LibraryHandles {
     }
 
     /**
-     * Whether the object that a record of nothing but its id destroys has ended with its context. A program may destroy
-     * it all the same, and nobody awaits the result: a failure would show in an unrelated call.
+     * Whether the object that a record destroys has ended with its context. A program may destroy it all the same, and
+     * nobody awaits the result: a failure would show in an unrelated call.
+     *
+     * @param in the record; its first field is the object's id, and what follows is left to its decoder.
      */
     static boolean hasEnded(GuestObjects objects, HandleKind kind, RecordReader in) {
         in.begin(Long.BYTES);
         long id = in.i64(0);
-        return in.end() && objects.handles().find(kind, id) == null && objects.handles().wasCreated(kind, id);
+        return !in.isMalformed() && objects.handles().find(kind, id) == null && objects.handles().wasCreated(kind, id);
     }
 }

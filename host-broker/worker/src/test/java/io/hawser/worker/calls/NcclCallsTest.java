@@ -188,6 +188,22 @@ class NcclCallsTest {
         }
     }
 
+    /** As a program that calls cudaDeviceReset() first. */
+    @Test
+    void shouldAcceptTheEndOfCommunicatorsWhoseContextHasEnded() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long first = guest.context();
+            long other = guest.newId(HandleKind.CONTEXT);
+            assertEquals(0, guest.call(Guest.CONTEXT_CREATE, other, 0, 0).status());
+            guest.useContext(other);
+            long comm = make(guest, 1, 0);
+            guest.useContext(first);
+            assertEquals(0, guest.call(Guest.CONTEXT_DESTROY, other).status());
+            assertEquals(0, guest.call(NcclOpcodes.hwsNcclEnd, comm, 0).status());
+        }
+    }
+
     @Test
     void shouldKeepErrorsOfOperationsThatNobodyAwaits() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
