@@ -186,10 +186,15 @@ HWS_EXPORT ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_
 
 static const int nobody = -1;
 
+static bool has_rank(ncclComm_t comm, int rank) {
+    const hws_nccl_comm_t *state = hws_nccl_find(comm);
+    return state != NULL && rank >= 0 && rank < state->ranks;
+}
+
 HWS_EXPORT ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
                                    int root, ncclComm_t comm, CUstream stream) {
     bool is_root = is_rank(comm, root);
-    HWS_NEED(sendbuff != NULL && (!is_root || recvbuff != NULL) && root >= 0,
+    HWS_NEED(sendbuff != NULL && (!is_root || recvbuff != NULL) && has_rank(comm, root),
              hws_nccl_group_error(ncclInvalidArgument));
     return exchange(sendbuff, recvbuff, count, datatype, comm, stream, &root, is_root ? NULL : &nobody);
 }
@@ -197,7 +202,7 @@ HWS_EXPORT ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t 
 HWS_EXPORT ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
                                     int root, ncclComm_t comm, CUstream stream) {
     bool is_root = is_rank(comm, root);
-    HWS_NEED(recvbuff != NULL && (!is_root || sendbuff != NULL) && root >= 0,
+    HWS_NEED(recvbuff != NULL && (!is_root || sendbuff != NULL) && has_rank(comm, root),
              hws_nccl_group_error(ncclInvalidArgument));
     return exchange(sendbuff, recvbuff, count, datatype, comm, stream, is_root ? NULL : &nobody, &root);
 }

@@ -253,6 +253,10 @@ static void should_refuse_wrong_arguments(void) {
     HWS_CHECK(ncclAllReduce(NULL, BUFFER, 1, ncclInt8, ncclSum, comms[0], NULL) == ncclInvalidArgument);
     HWS_CHECK(ncclAllGather(BUFFER, BUFFER, SIZE_MAX / 2, ncclInt8, comms[0], NULL) == ncclInvalidArgument);
     HWS_CHECK(ncclReduce(BUFFER, NULL, 1, ncclInt8, ncclSum, -1, comms[0], NULL) == ncclInvalidArgument);
+    for (int root = -1; root <= 2; root += 3) { /* of two ranks */
+        HWS_CHECK(ncclGather(BUFFER, BUFFER, 1, ncclInt8, root, comms[0], NULL) == ncclInvalidArgument);
+        HWS_CHECK(ncclScatter(BUFFER, BUFFER, 1, ncclInt8, root, comms[0], NULL) == ncclInvalidArgument);
+    }
     HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, comms[0], (CUstream) (uintptr_t) 13)
               == ncclUnhandledCudaError);
     HWS_CHECK(records == before);
