@@ -123,7 +123,7 @@ class FullDiskIT {
             }
             refused.add(name);
             assertEquals(503, answer.statusCode(), answer.body());
-            assertTrue(answer.body().contains("No space left on device"), answer.body());
+            assertTrue(answer.body().contains("No space left on device"), () -> answer.body() + log());
             assertEquals(answered, names(), "a refused change must not change the list");
             HttpResponse<String> audit = broker.request("GET", "/api/v1/audit", "");
             assertEquals(200, audit.statusCode(), () -> "the database must stay readable: " + audit.body() + log());

@@ -117,7 +117,8 @@ final class Connections implements AutoCloseable {
             try {
                 return work.with(connection);
             } catch (SQLException | RuntimeException e) {
-                if (!file || answers(connection)) {
+                // H2 still answers queries while another thread closes the file after a failed write.
+                if (!file || systemError(e).isEmpty() && answers(connection)) {
                     throw e;
                 }
                 throw new ClosedFileException(recordClosed(e), e);

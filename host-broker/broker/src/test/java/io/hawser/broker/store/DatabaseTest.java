@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.config.BrokerConfig;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
@@ -124,6 +125,19 @@ class DatabaseTest {
                 assertFalse(rejected.reason().isEmpty());
                 assertEquals(rejected.reason(), database.refusal());
             }
+        }
+    }
+
+    @Test
+    void shouldGiveTheReasonWhileH2StillAnswers() throws Exception {
+        try (Database database = open()) {
+            ClosedFileException rejected = assertThrows(ClosedFileException.class, () -> database.transact(
+                connection -> {
+                    throw new SQLException("General error", new IOException("No space left on device"));
+                }));
+            assertEquals("No space left on device", rejected.reason());
+            boolean done = database.transact(connection -> VgpuStore.markDone(connection, "next"));
+            assertTrue(done);
         }
     }
 
