@@ -1,7 +1,6 @@
 package io.hawser.cuda.conformance;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.generator.model.ApiFunction;
@@ -11,14 +10,6 @@ import io.hawser.cuda.generator.model.Library;
 import io.hawser.cuda.generator.model.Param;
 import io.hawser.cuda.generator.model.Source;
 import java.io.IOException;
-import java.io.InputStream;
-import java.lang.classfile.Attributes;
-import java.lang.classfile.ClassFile;
-import java.lang.classfile.ClassModel;
-import java.lang.constant.ClassDesc;
-import java.lang.reflect.AccessFlag;
-import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -29,36 +20,22 @@ import org.junit.jupiter.api.Test;
 
 /**
  * Compares the description of NCCL with JavaCPP's preset, which was made from nccl.h of NCCL 2.29.3: names, numbers of
- * parameters, their widths, and constants. Its class is read as a file, because loading it loads NVIDIA's libraries.
+ * parameters, their widths, and constants.
  */
 class NcclPresetTest {
-    private static final String PRESET = "/org/bytedeco/cuda/global/nccl.class";
     /** Begins of the names of functions of NCCL 2.30. */
     private static final List<String> NOT_IN_PRESET = List.of("ncclParam", "ncclCommMemStats", "ncclCommResume",
         "ncclCommSuspend");
     /** A result of NCCL 2.31. */
     private static final String NEW_RESULT = "ncclTimeout";
 
-    private final Map<String, List<List<Integer>>> functions = new HashMap<>();
-    private final Map<String, Integer> constants = new HashMap<>();
+    private Preset preset;
     private Library library;
 
     @BeforeEach
     void readPreset() throws IOException {
         library = new DescriptionReader(Source.classPath()).read().library("nccl");
-        ClassModel preset;
-        try (InputStream in = NcclPresetTest.class.getResourceAsStream(PRESET)) {
-            preset = ClassFile.of().parse(in.readAllBytes());
-        }
-        preset.methods().stream().filter(m -> m.flags().has(AccessFlag.NATIVE) && m.flags().has(AccessFlag.PUBLIC))
-            .forEach(m -> functions.computeIfAbsent(m.methodName().stringValue(), key -> new ArrayList<>())
-                .add(m.methodTypeSymbol().parameterList().stream().map(NcclPresetTest::width).toList()));
-        preset.fields().forEach(field -> field.findAttribute(Attributes.constantValue()).ifPresent(value -> {
-            if (value.constant().constantValue() instanceof Integer number) {
-                constants.put(field.fieldName().stringValue(), number);
-            }
-        }));
-        assertFalse(functions.isEmpty() || constants.isEmpty(), "the preset must have functions and constants");
+        preset = Preset.read("nccl");
     }
 
     @Test
@@ -69,8 +46,9 @@ class NcclPresetTest {
             .filter(name -> NOT_IN_PRESET.stream().noneMatch(name::startsWith)).forEach(named::add);
         Set<String> both = new HashSet<>(named);
         named.forEach(name -> both.add("p" + name)); // the guest's library has them as second names
+        Set<String> functions = new HashSet<>(preset.functions().keySet());
         functions.remove("ncclMaxRedOp"); // a constant
-        assertEquals(functions.keySet(), both);
+        assertEquals(functions, both);
     }
 
     @Test
@@ -78,8 +56,8 @@ class NcclPresetTest {
         for (ApiFunction function : library.functions()) {
             if (function.exported()) {
                 List<Integer> widths = function.params().stream().map(this::width).toList();
-                assertTrue(functions.get(function.symbol()).contains(widths),
-                    () -> function.symbol() + " " + widths + " " + functions.get(function.symbol()));
+                assertTrue(preset.hasForm(function.symbol(), widths),
+                    () -> function.symbol() + " " + widths + " " + preset.functions().get(function.symbol()));
             }
         }
     }
@@ -90,7 +68,7 @@ class NcclPresetTest {
         for (Enumeration type : library.types().all(Enumeration.class)) {
             for (Map.Entry<String, Long> value : type.values().entrySet()) {
                 if (value.getKey().startsWith("nccl") && !value.getKey().equals(NEW_RESULT)) {
-                    assertEquals(constants.get(value.getKey()), value.getValue().intValue(), value.getKey());
+                    assertEquals(preset.constants().get(value.getKey()), value.getValue().intValue(), value.getKey());
                     compared++;
                 }
             }
@@ -100,14 +78,6 @@ class NcclPresetTest {
 
     private int width(Param param) {
         // JavaCPP passes a structure by its address.
-        boolean isPointer = param.type().endsWith("*") || param.type().equals("ncclUniqueId");
-        return isPointer ? 8 : library.types().find(param.type()).size();
-    }
-
-    private static int width(ClassDesc type) {
-        return switch (type.descriptorString()) {
-            case "I", "F" -> 4;
-            default -> 8; // a long or a pointer
-        };
+        return param.type().equals("ncclUniqueId") ? Long.BYTES : Preset.width(library, param);
     }
 }
