@@ -4,9 +4,8 @@
  * own work areas, streams, sizes, properties, destroyed plans and wrong calls. The functions are found by name.
  * Without a cuFFT at the other end, a plan returns CUFFT_NOT_SUPPORTED.
  */
-#include "check_driver.h"
+#include "check_library.h"
 
-#include <dlfcn.h>
 #include <math.h>
 
 enum { SUCCESS = 0, INVALID_PLAN = 1, NOT_SUPPORTED = 16, FORWARD = -1, INVERSE = 1 };
@@ -22,17 +21,6 @@ enum { SIMPLE, MANY, MAKE_MANY, MANY64, XT, MAKERS };
 typedef int handle_t;
 typedef CUdeviceptr data_t; /* C's pointers to device memory */
 
-static void *library;
-
-static void *find(const char *name) {
-    void *function = dlsym(library, name);
-    if (function == NULL) {
-        check_fail("the function %s, expected its address, got none", name);
-    }
-    return function;
-}
-
-#define DECLARE(name, ...) static int (*name)(__VA_ARGS__)
 #define MANY_OF(integer)                                                                                               \
     int, const integer *, const integer *, integer, integer, const integer *, integer, integer, int, integer
 #define XT_PARAMETERS                                                                                                  \
@@ -72,12 +60,7 @@ DECLARE(cufftExecZ2D, handle_t, data_t, data_t);
 DECLARE(cufftXtExec, handle_t, data_t, data_t, int);
 
 static void load(void) {
-    library = dlopen("libcufft.so.12", RTLD_NOW);
-    library = library != NULL ? library : dlopen("libcufft.so.11", RTLD_NOW);
-    if (library == NULL) {
-        check_fail("libcufft.so.12, expected a library, got %s", dlerror());
-    }
-#define FIND(name) *(void **) &name = find(#name)
+    open_library("libcufft.so.12", "libcufft.so.11");
     FIND(cufftCreate);
     FIND(cufftDestroy);
     FIND(cufftGetVersion);
@@ -112,14 +95,6 @@ static void load(void) {
     FIND(cufftXtExec);
 }
 
-#define IS(expected, call)                                                                                             \
-    do {                                                                                                               \
-        int got = (call);                                                                                              \
-        if (got != (expected)) {                                                                                       \
-            check_fail("%s, expected %d, got %d", #call, (expected), got);                                             \
-        }                                                                                                              \
-    } while (0)
-#define OK(call) IS(SUCCESS, call)
 #define WRONG(call) check_true(#call " is an error", (call) != SUCCESS)
 
 /* A transform of real or complex numbers. */

@@ -4,10 +4,8 @@
  * functions are found by name. The program prints sums of the numbers, which are the same natively and through Hawser.
  * A generator, distribution or table that the other end lacks returns CURAND_STATUS_INTERNAL_ERROR.
  */
-#include "check_driver.h"
 #include "check_graphs.h"
-
-#include <dlfcn.h>
+#include "check_library.h"
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 101, TYPE_ERROR = 103, OUT_OF_RANGE = 104, INTERNAL_ERROR = 999 };
 enum { XORWOW = 101, MRG32K3A = 121, MTGP32 = 141, MT19937 = 142, PHILOX = 161 };
@@ -18,11 +16,9 @@ enum { MAJOR_VERSION = 0, COUNT = 1 << 16, GUARD = 64, REPEATS = 500, DIMENSIONS
 typedef void *generator_t;
 typedef CUdeviceptr data_t; /* C's pointers to device memory */
 
-static void *library;
 static CUdeviceptr device; /* COUNT doubles and a guard */
 static unsigned char host[(COUNT + GUARD) * sizeof(double)];
 
-#define DECLARE(name, ...) static int (*name)(__VA_ARGS__)
 DECLARE(curandCreateGenerator, generator_t *, int);
 DECLARE(curandCreateGeneratorHost, generator_t *, int);
 DECLARE(curandDestroyGenerator, generator_t);
@@ -50,20 +46,8 @@ DECLARE(curandGetScrambleConstants64, uint64_t **);
 DECLARE(curandCreatePoissonDistribution, double, void **);
 DECLARE(curandDestroyDistribution, void *);
 
-static void *find(const char *name) {
-    void *function = dlsym(library, name);
-    if (function == NULL) {
-        check_fail("the function %s, expected its address, got none", name);
-    }
-    return function;
-}
-
 static void load(void) {
-    library = dlopen("libcurand.so.10", RTLD_NOW);
-    if (library == NULL) {
-        check_fail("libcurand.so.10, expected a library, got %s", dlerror());
-    }
-#define FIND(name) *(void **) &name = find(#name)
+    open_library("libcurand.so.10", NULL);
     FIND(curandCreateGenerator);
     FIND(curandCreateGeneratorHost);
     FIND(curandDestroyGenerator);
@@ -92,15 +76,6 @@ static void load(void) {
     FIND(curandDestroyDistribution);
 }
 
-#define IS(expected, call)                                                                                             \
-    do {                                                                                                               \
-        int got = (call);                                                                                              \
-        if (got != (expected)) {                                                                                       \
-            check_fail("%s, expected %d, got %d", #call, (expected), got);                                             \
-        }                                                                                                              \
-    } while (0)
-#define OK(call) IS(SUCCESS, call)
-
 /* An error whose number the library decides: it is the same natively and through Hawser. */
 #define WRONG(call)                                                                                                    \
     do {                                                                                                               \
@@ -120,6 +95,7 @@ static uint64_t sum_of(const void *bytes, size_t count) {
 /* Fills the memory with another pattern, and reads it back with the guard after `call`. */
 static void before(void) {
     CU_OK(cuMemsetD8(device, 0x5a, sizeof host));
+    CU_OK(cuCtxSynchronize()); /* a memset may end later, and non-blocking streams do not wait for it */
 }
 
 static void after(const char *what, size_t bytes) {

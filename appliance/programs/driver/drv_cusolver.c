@@ -5,10 +5,9 @@
  * of wrong calls, and calls in a stream. The functions are found by name. Without a cuSOLVER at the other
  * end, cusolverDnCreate returns CUSOLVER_STATUS_NOT_SUPPORTED.
  */
-#include "check_driver.h"
+#include "check_library.h"
 
 #include <complex.h>
-#include <dlfcn.h>
 #include <math.h>
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 3, NOT_SUPPORTED = 9 };
@@ -31,20 +30,11 @@ typedef struct type {
 static const type_t types[] = {
     {'S', 0, 0, 0, 0, 2e-3}, {'D', 0, 1, 1, 1, 1e-10}, {'C', 1, 0, 4, 0, 2e-3}, {'Z', 1, 1, 5, 1, 1e-10}};
 
-static void *library;
 static handle_t handle;
 static data_t info; /* BATCH numbers */
 static data_t work;
 static size_t work_bytes;
 static int checked;
-
-static void *find(const char *name) {
-    void *function = dlsym(library, name);
-    if (function == NULL) {
-        check_fail("the function %s, expected its address, got none", name);
-    }
-    return function;
-}
 
 /* The function of a type: name_of('S', "potrf"). */
 static void *find_of(const type_t *t, const char *name) {
@@ -52,15 +42,6 @@ static void *find_of(const type_t *t, const char *name) {
     snprintf(full, sizeof full, "cusolverDn%c%s", t->letter, name);
     return find(full);
 }
-
-#define IS(expected, call)                                                                                             \
-    do {                                                                                                               \
-        int got = (call);                                                                                              \
-        if (got != (expected)) {                                                                                       \
-            check_fail("%s, expected %d, got %d", #call, (expected), got);                                             \
-        }                                                                                                              \
-    } while (0)
-#define OK(call) IS(SUCCESS, call)
 
 /* Calls a function by name, with the types of its parameters. */
 #define CALL(name, types, ...) ((int(*) types) find(name))(__VA_ARGS__)
@@ -550,11 +531,7 @@ static void check_singular(const type_t *t) {
 
 int main(int argc, char **argv) {
     check_begin(argc, argv);
-    library = dlopen("libcusolver.so.12", RTLD_NOW);
-    library = library != NULL ? library : dlopen("libcusolver.so.11", RTLD_NOW);
-    if (library == NULL) {
-        check_fail("libcusolver.so.12, expected a library, got %s", dlerror());
-    }
+    open_library("libcusolver.so.12", "libcusolver.so.11");
     check_context();
     int made = CALL("cusolverDnCreate", (handle_t *), &handle);
     if (made == NOT_SUPPORTED) {

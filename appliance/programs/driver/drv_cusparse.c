@@ -5,9 +5,8 @@
  * the other end does not compute returns NOT_SUPPORTED; where it multiplies two sparse matrices, this is checked too.
  * The functions are found by name.
  */
-#include "check_driver.h"
+#include "check_library.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdint.h>
 
@@ -20,17 +19,6 @@ typedef void *handle_t;
 typedef void *descr_t;
 typedef CUdeviceptr data_t; /* C's pointers to device memory */
 
-static void *library;
-
-static void *find(const char *name) {
-    void *function = dlsym(library, name);
-    if (function == NULL) {
-        check_fail("the function %s, expected its address, got none", name);
-    }
-    return function;
-}
-
-#define DECLARE(name, ...) static int (*name)(__VA_ARGS__)
 DECLARE(cusparseCreate, handle_t *);
 DECLARE(cusparseDestroy, handle_t);
 DECLARE(cusparseSetStream, handle_t, CUstream);
@@ -65,11 +53,7 @@ DECLARE(cusparseSpGEMM_compute, PRODUCT, size_t *, data_t);
 DECLARE(cusparseSpGEMM_copy, PRODUCT);
 
 static void load(void) {
-    library = dlopen("libcusparse.so.12", RTLD_NOW);
-    if (library == NULL) {
-        check_fail("libcusparse.so.12, expected a library, got %s", dlerror());
-    }
-#define FIND(name) *(void **) &name = find(#name)
+    open_library("libcusparse.so.12", NULL);
     FIND(cusparseCreate);
     FIND(cusparseDestroy);
     FIND(cusparseSetStream);
@@ -100,15 +84,6 @@ static void load(void) {
     FIND(cusparseSpGEMM_compute);
     FIND(cusparseSpGEMM_copy);
 }
-
-#define IS(expected, call)                                                                                             \
-    do {                                                                                                               \
-        int got = (call);                                                                                              \
-        if (got != (expected)) {                                                                                       \
-            check_fail("%s, expected %d, got %d", #call, (expected), got);                                             \
-        }                                                                                                              \
-    } while (0)
-#define OK(call) IS(SUCCESS, call)
 
 #define M 37 /* rows */
 #define K 23 /* columns */

@@ -5,9 +5,8 @@
  * fork, each with a device; with `--kill` the last one ends in the middle, and the others must get an error. The
  * functions are found by name. Without an NCCL at the other end, a call returns ncclInvalidUsage.
  */
-#include "check_driver.h"
+#include "check_library.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -27,9 +26,7 @@ typedef struct {
 } id_t_;
 
 static const size_t sizes[TYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
-static void *library;
 
-#define DECLARE(name, ...) static int (*name)(__VA_ARGS__)
 DECLARE(ncclGetVersion, int *);
 DECLARE(ncclGetUniqueId, id_t_ *);
 DECLARE(ncclCommInitRank, comm_t *, int, id_t_, int);
@@ -60,20 +57,8 @@ DECLARE(ncclMemFree, void *);
 static const char *(*ncclGetErrorString)(int);
 static const char *(*ncclGetLastError)(comm_t);
 
-static void *find(const char *name) {
-    void *function = dlsym(library, name);
-    if (function == NULL) {
-        check_fail("the function %s, expected its address, got none", name);
-    }
-    return function;
-}
-
 static void load(void) {
-    library = dlopen("libnccl.so.2", RTLD_NOW);
-    if (library == NULL) {
-        check_fail("libnccl.so.2, expected a library, got %s", dlerror());
-    }
-#define FIND(name) *(void **) &name = find(#name)
+    open_library("libnccl.so.2", NULL);
     FIND(ncclGetVersion);
     FIND(ncclGetUniqueId);
     FIND(ncclCommInitRank);
