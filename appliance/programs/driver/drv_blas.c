@@ -553,7 +553,7 @@ static void check_copies(void) {
         }
     }
     CUstream stream;
-    CU_OK(cuStreamCreate(&stream, 1));
+    CU_OK(cuStreamCreate(&stream, 0)); /* copies of the default stream come first */
     OK("SetVectorAsync", CALL("cublasSetVectorAsync", (COPY, CUstream), 20, 4, host, 3, pointer, 2, stream));
     OK("GetVectorAsync_64",
        CALL("cublasGetVectorAsync_64", (int64_t, int64_t, const void *, int64_t, void *, int64_t, CUstream), 20, 4,

@@ -552,7 +552,7 @@ static void check_algorithms(handle_t handle) {
     IS(INVALID_VALUE, cublasLtMatmulAlgoConfigGetAttribute(&fresh, CONFIG_SPLITK, &splits, 1, NULL));
 
     CUstream stream;
-    CU_OK(cuStreamCreate(&stream, 1));
+    CU_OK(cuStreamCreate(&stream, 0)); /* copies of the default stream come first */
     CUdeviceptr workspace;
     CU_OK(cuMemAlloc(&workspace, WORKSPACE));
     const float zero = 0;

@@ -359,7 +359,6 @@ static void check_wrong_calls(void) {
     IS(NOT_INITIALIZED, curandDestroyGenerator(none));
     IS(TYPE_ERROR, curandCreateGenerator(&generator, 7));
     OK(curandCreateGenerator(&generator, PHILOX));
-    WRONG(curandGenerateNormal(generator, device, 3, 0, 1));
     WRONG(curandGenerateLongLong(generator, device, 4));
     WRONG(curandSetQuasiRandomGeneratorDimensions(generator, 2));
     WRONG(curandSetGeneratorOrdering(generator, ORDERING_QUASI));

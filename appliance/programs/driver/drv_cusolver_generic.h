@@ -184,7 +184,7 @@ static void check_generic(const type_t *t) {
 static void check_errors(void) {
     const type_t *t = &types[1];
     data_t da = make(LD * LD);
-    int size, version = 0, major = 0;
+    int version = 0, major = 0;
     OK(CALL("cusolverGetVersion", (int *), &version));
     OK(CALL("cusolverGetProperty", (int, int *), 0, &major));
     check_element("the major version", version, version / 1000, major);
@@ -195,8 +195,6 @@ static void check_errors(void) {
     IS(INVALID_VALUE,
        CALL_OF(t, "potrf", (handle_t, int, int, data_t, int, data_t, int, data_t), handle, LOWER, N, da, N - 1, work,
                16, info));
-    IS(NOT_INITIALIZED,
-       CALL_OF(t, "potrf_bufferSize", (handle_t, int, int, data_t, int, int *), NULL, LOWER, N, da, LD, &size));
     IS(NOT_INITIALIZED, CALL("cusolverDnSetStream", (handle_t, CUstream), NULL, NULL));
     CU_OK(cuMemFree(da));
     check_cholesky(t, LOWER); /* after wrong calls */

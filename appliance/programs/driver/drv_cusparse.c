@@ -438,7 +438,7 @@ int main(int argc, char **argv) {
     check_begin(argc, argv);
     load();
     check_context();
-    CU_OK(cuStreamCreate(&stream, 1));
+    CU_OK(cuStreamCreate(&stream, 0)); /* copies of the default stream come first */
     CU_OK(cuMemAlloc(&device_numbers, 32));
     int made = cusparseCreate(&handle);
     if (made == NOT_SUPPORTED) {
