@@ -15,6 +15,8 @@ public final class MachineCheckMain {
 
     /** Ends the process with 0 when nothing is missing, with 1 otherwise, and with 2 for a wrong backend. */
     public static void main(String[] arguments) {
+        // Quarkus sets it where Quarkus starts; without it the first line of the log is an error.
+        System.setProperty("java.util.logging.manager", "org.jboss.logmanager.LogManager");
         String environment = System.getenv().getOrDefault("HAWSER_GPU_BACKEND", "auto");
         String backend = System.getProperty("hawser.gpu.backend", environment);
         if (!BACKENDS.contains(backend)) {
