@@ -10,6 +10,11 @@ import java.util.function.IntConsumer;
  * method states otherwise.
  */
 public interface NcclBackend extends AutoCloseable {
+    /** Whether the broker lets this worker communicate with the other workers of its vGPU. */
+    static boolean mayCommunicate() {
+        return "host".equals(System.getenv("HAWSER_COMMUNICATION"));
+    }
+
     /** As ncclGetVersion; {@code value} receives an int. */
     int version(MemorySegment value);
 

@@ -57,6 +57,7 @@ public final class Confinement implements AutoCloseable {
     private final MemoryLimit memory;
     private final MathLibraries libraries;
     private final String network; // the vGPU whose workers share the spawner's network; empty for none
+    private final SharedFiles shared; // of these workers; null without a network
     private final AtomicInteger networkUser = new AtomicInteger(); // of all its workers; 0 before the first
     private volatile String workers = "";
 
@@ -74,6 +75,7 @@ public final class Confinement implements AutoCloseable {
         this.memory = memory;
         this.libraries = libraries;
         this.network = network;
+        shared = network.isEmpty() ? null : new SharedFiles();
     }
 
     private static Confinement off(MathLibraries libraries) {
@@ -133,8 +135,8 @@ public final class Confinement implements AutoCloseable {
     }
 
     /**
-     * The jail of the workers of one vGPU that communicate: they share a network with nothing but loopback, and a user,
-     * and may make sockets in it. The caller closes it.
+     * The jail of the workers of one vGPU that communicate: they share a network with nothing but loopback, a user and
+     * the names of shared memory, and may make sockets. The caller closes it.
      *
      * @param vgpu the vGPU's name.
      * @return this jail, after a line in the log, where the machine allows no such network.
@@ -260,7 +262,7 @@ public final class Confinement implements AutoCloseable {
     public void watch(long worker, int pid, int listener, Consumer<String> abuse) throws PosixException {
         Set<String> devices = gpuDevices(pid);
         Watcher.start(worker, SystemCalls.takeDescriptor(pid, listener), devices,
-            libraries.files(), abuse);
+            libraries.files(), shared, abuse);
     }
 
     /** The GPU's device files that a worker has open; only these can be opened for it later. */

@@ -22,9 +22,9 @@ import org.jboss.logging.Logger;
  * Answers the system calls that one worker's filter does not allow (seccomp's user notification). It opens the GPU's
  * device files for the worker, since NVIDIA's driver needs one descriptor for each mapping, and the machine's math
  * libraries, which a worker loads at a session's first call. It shows the folders of these libraries: the dynamic
- * linker never searches a folder again that it has not found. It rejects all other calls and logs them. The worker's
- * path is only compared with the broker's own list, and the broker opens the path of that list. One thread for each
- * worker, which sleeps between calls.
+ * linker never searches a folder again that it has not found. Workers that communicate have {@link SharedFiles}. It
+ * rejects all other calls and logs them. The worker's path is only compared with the broker's own list, and the broker
+ * opens the path of that list. One thread for each worker, which sleeps between calls.
  */
 public final class Watcher {
     private static final Logger LOG = Logger.getLogger(Watcher.class);
@@ -50,7 +50,10 @@ public final class Watcher {
 
     private static final int OPENAT = 257; // Linux asm/unistd_64.h
     private static final int OPEN = 2;
+    private static final int STAT = 4;
     private static final int NEWFSTATAT = 262;
+    private static final int UNLINK = 87;
+    private static final int UNLINKAT = 263;
     // struct stat: Linux asm/stat.h
     private static final int STAT_BYTES = 144;
     private static final int STAT_LINKS_OFFSET = 16;
@@ -77,15 +80,17 @@ public final class Watcher {
     private final int listener;
     private final Set<String> devices;
     private final Map<String, String> libraries;
+    private final SharedFiles shared; // null for a worker that does not communicate
     private final Consumer<String> abuse;
     private final Set<String> folders; // of the libraries, each with a slash
     private final Set<String> stems; // of their files: names without a version
     private int refusals;
     private int lines;
 
-    private Watcher(long worker, int listener, Set<String> devices, Map<String, String> libraries,
+    private Watcher(long worker, int listener, Set<String> devices, Map<String, String> libraries, SharedFiles shared,
         Consumer<String> abuse) {
         this.worker = worker;
+        this.shared = shared;
         this.listener = listener;
         this.devices = devices;
         this.libraries = libraries;
@@ -102,11 +107,12 @@ public final class Watcher {
      * @param listener the descriptor; the watcher owns it from now on.
      * @param devices paths of device files that the worker may open.
      * @param libraries paths of files that the worker may read, each with the file that is opened.
+     * @param shared the memory that it shares with the other workers of its vGPU; null for none.
      * @param abuse called once, on the watcher's thread, when the worker must end for too many rejected calls.
      */
-    public static void start(long worker, int listener, Set<String> devices, Map<String, String> libraries,
-        Consumer<String> abuse) {
-        Watcher watcher = new Watcher(worker, listener, Set.copyOf(devices), libraries, abuse);
+    static void start(long worker, int listener, Set<String> devices, Map<String, String> libraries,
+        SharedFiles shared, Consumer<String> abuse) {
+        Watcher watcher = new Watcher(worker, listener, Set.copyOf(devices), libraries, shared, abuse);
         Thread.ofPlatform().daemon().name("hawser-watch-" + worker).stackSize(STACK_BYTES).start(watcher::run);
     }
 
@@ -130,6 +136,9 @@ public final class Watcher {
             abuse.accept("its jail cannot be watched");
         } finally {
             Posix.close(listener);
+            if (shared != null) {
+                shared.leave(worker);
+            }
             if (lines > MAX_LINES) {
                 LOG.warnf("worker %d: its jail refused %d system calls in all", worker, refusals);
             }
@@ -138,24 +147,56 @@ public final class Watcher {
 
     private void answer(MemorySegment request, MemorySegment answer) {
         int number = request.get(ValueLayout.JAVA_INT, NUMBER_OFFSET);
-        String path = number == OPENAT || number == NEWFSTATAT ? path(request, 1)
-            : number == OPEN ? path(request, 0) : "";
+        String path = switch (number) {
+            case OPENAT, NEWFSTATAT, UNLINKAT -> path(request, 1);
+            case OPEN, STAT, UNLINK -> path(request, 0);
+            default -> "";
+        };
         String file = devices.contains(path) ? path : libraries.get(path);
         if (number == OPENAT && file != null && open(request, answer, file)) {
             return;
         }
-        answer.fill((byte) 0);
-        answer.set(ValueLayout.JAVA_LONG, ID_OFFSET, request.get(ValueLayout.JAVA_LONG, ID_OFFSET));
-        if (number == NEWFSTATAT && folders.contains(path.endsWith("/") ? path : path + '/') && isFolder(request)) {
-            SystemCalls.ioctl(listener, NOTIF_SEND, answer);
-            return;
+        int error = path.isEmpty() ? -SystemCalls.EPERM : -SystemCalls.EACCES;
+        boolean isShared = shared != null && SharedFiles.contains(path);
+        if (isShared) {
+            error = useShared(request, answer, number, path, error);
+            if (error > 0) {
+                return;
+            }
+        } else if ((number == NEWFSTATAT || number == STAT) && shows(path)
+            && describeFolder(request, number == STAT ? 1 : 2)) {
+            error = 0;
         }
-        answer.set(ValueLayout.JAVA_INT, RESPONSE_ERROR_OFFSET, path.isEmpty() ? -SystemCalls.EPERM
-            : -SystemCalls.EACCES);
+        begin(request, answer);
+        answer.set(ValueLayout.JAVA_INT, RESPONSE_ERROR_OFFSET, error);
         SystemCalls.ioctl(listener, NOTIF_SEND, answer); // a failure means that the thread has ended: ignored
-        if (!HARMLESS.contains(path)) {
+        if (error != 0 && !HARMLESS.contains(path) && !(isShared && error == -SystemCalls.ENOENT)) {
             refused(request, number, path, !isSearch(number, path));
         }
+    }
+
+    private static void begin(MemorySegment request, MemorySegment answer) {
+        answer.fill((byte) 0);
+        answer.set(ValueLayout.JAVA_LONG, ID_OFFSET, request.get(ValueLayout.JAVA_LONG, ID_OFFSET));
+    }
+
+    /** Whether a path is a folder of the worker's. */
+    private boolean shows(String path) {
+        return shared != null && SharedFiles.isFolder(path) || folders.contains(path.endsWith("/") ? path : path + '/');
+    }
+
+    /** Opens or removes shared memory. Returns the error to answer, 0 for success, or 1 when the answer was sent. */
+    private int useShared(MemorySegment request, MemorySegment answer, int number, String path, int other) {
+        if (number == UNLINK || number == UNLINKAT && argument(request, 2) == 0) {
+            return shared.remove(path);
+        }
+        if (number != OPENAT) {
+            return other;
+        }
+        int flags = (int) argument(request, 2);
+        int result = shared.open(worker, path, flags,
+            descriptor -> give(request, answer, descriptor, flags & O_CLOEXEC));
+        return result == 0 ? 1 : result > 0 ? other : result;
     }
 
     /** Opens a device file or a library for the worker; returns false when the call still needs an answer. */
@@ -169,24 +210,28 @@ public final class Watcher {
             return false;
         }
         try {
-            answer.fill((byte) 0);
-            answer.set(ValueLayout.JAVA_LONG, ID_OFFSET, request.get(ValueLayout.JAVA_LONG, ID_OFFSET));
-            answer.set(ValueLayout.JAVA_INT, ADDFD_FLAGS_OFFSET, ADDFD_FLAG_SEND);
-            answer.set(ValueLayout.JAVA_INT, ADDFD_SOURCE_OFFSET, (int) opened);
-            answer.set(ValueLayout.JAVA_INT, ADDFD_NEW_FLAGS_OFFSET, flags & O_CLOEXEC);
-            return SystemCalls.ioctl(listener, NOTIF_ADDFD, answer) >= 0;
+            return give(request, answer, (int) opened, flags & O_CLOEXEC);
         } finally {
             Posix.close((int) opened);
         }
     }
 
-    /** Tells the worker that a path is a folder; returns false when the call still needs an answer. */
-    private boolean isFolder(MemorySegment request) {
+    /** Answers a call with a copy of a descriptor; returns false when the call still needs an answer. */
+    private boolean give(MemorySegment request, MemorySegment answer, int descriptor, int flags) {
+        begin(request, answer);
+        answer.set(ValueLayout.JAVA_INT, ADDFD_FLAGS_OFFSET, ADDFD_FLAG_SEND);
+        answer.set(ValueLayout.JAVA_INT, ADDFD_SOURCE_OFFSET, descriptor);
+        answer.set(ValueLayout.JAVA_INT, ADDFD_NEW_FLAGS_OFFSET, flags);
+        return SystemCalls.ioctl(listener, NOTIF_ADDFD, answer) >= 0;
+    }
+
+    /** Writes a folder's description to the worker's memory; returns false where that is not possible. */
+    private boolean describeFolder(MemorySegment request, int argument) {
         ByteBuffer stat = ByteBuffer.allocate(STAT_BYTES).order(ByteOrder.nativeOrder());
         stat.putLong(STAT_LINKS_OFFSET, 1).putInt(STAT_MODE_OFFSET, FOLDER_MODE);
         String file = "/proc/" + request.get(ValueLayout.JAVA_INT, THREAD_OFFSET) + "/mem";
         try (Arena arena = Arena.ofConfined(); RandomAccessFile memory = new RandomAccessFile(file, "rw")) {
-            long address = argument(request, 2);
+            long address = argument(request, argument);
             if (address <= 0 || !isCurrent(request, arena)) { // the open file keeps to the process that is checked here
                 return false;
             }

@@ -31,6 +31,7 @@ public record WorkerCommand(List<String> command, List<String> environment, List
     private static final String GPUS = "HAWSER_GPUS"; // for the worker
     private static final String PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"; // for NVIDIA's driver, under MPS
     private static final String COMMUNICATION = "HAWSER_COMMUNICATION"; // for the worker
+    private static final String MULTICAST = "NCCL_NVLS_ENABLE"; // for NCCL
     private static final String NO_WARM_UP = "HAWSER_WARM_UP=off"; // for the worker
     private static final String MAIN_CLASS = "io.hawser.worker.WorkerMain";
 
@@ -133,6 +134,10 @@ public record WorkerCommand(List<String> command, List<String> environment, List
         variables.removeIf(variable -> variable.startsWith(COMMUNICATION + "="));
         if (jail.communicates()) {
             variables.add(COMMUNICATION + "=host");
+            // Multicast objects are memory of the whole fabric, which no jail confines. An operator may allow them.
+            if (variables.stream().noneMatch(variable -> variable.startsWith(MULTICAST + "="))) {
+                variables.add(MULTICAST + "=0");
+            }
         }
         return new WorkerCommand(command, List.copyOf(variables), awaitedFlags, cache, jail);
     }

@@ -19,6 +19,8 @@ public final class SystemCalls {
     public static final int ENOENT = 2;
     public static final int EINTR = 4;
     public static final int EACCES = 13;
+    public static final int EEXIST = 17;
+    public static final int ENOSPC = 28;
 
     // Linux asm/unistd_64.h
     private static final long POLL = 7;
@@ -27,6 +29,8 @@ public final class SystemCalls {
     private static final long SENDTO = 44;
     private static final long RECVFROM = 45;
     private static final long UNSHARE = 272;
+    private static final long MEMFD_CREATE = 319;
+    private static final int MFD_CLOEXEC = 1;
     private static final long OPENAT = 257;
     private static final long PROCESS_VM_READV = 310;
     private static final long PIDFD_OPEN = 434;
@@ -137,6 +141,18 @@ public final class SystemCalls {
     public static long open(String path, int flags) {
         try (Arena arena = Arena.ofConfined()) {
             return call(OPENAT, AT_FDCWD, arena.allocateFrom(path).address(), flags | 02000000, 0, 0, 0);
+        }
+    }
+
+    /**
+     * Makes empty memory that can be mapped and passed on, close-on-exec.
+     *
+     * @param name for people, in /proc; at most 249 bytes.
+     * @return the descriptor, or the negated errno.
+     */
+    public static long memory(String name) {
+        try (Arena arena = Arena.ofConfined()) {
+            return call(MEMFD_CREATE, arena.allocateFrom(name).address(), MFD_CLOEXEC, 0, 0, 0, 0);
         }
     }
 

@@ -11,9 +11,10 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
 /**
- * A process whose calls of openat, newfstatat and socket a watcher answers. The process prints the listener's number
- * and waits for a line. Each argument is {@code FLAGS:PATH}, {@code stat:PATH} or {@code socket}. For each, the process
- * makes the call and prints a line with the descriptor, the mode or the negated errno.
+ * A process whose calls of openat, newfstatat, stat, unlink, unlinkat and socket a watcher answers. The process prints
+ * the listener's number and waits for a line. Each argument is {@code socket}, {@code FLAGS:PATH}, or the name of a
+ * call with a path. {@code write:PATH} and {@code read:PATH} open shared memory, and write or read its first byte. For
+ * each, the process makes the call and prints a line with the descriptor, the mode, the byte or the negated errno.
  */
 final class WatchedProcess {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
@@ -23,9 +24,10 @@ final class WatchedProcess {
         Linker.nativeLinker().defaultLookup().findOrThrow("syscall"),
         FunctionDescriptor.of(LONG, LONG, LONG, LONG, LONG, LONG, LONG), Linker.Option.captureCallState("errno"),
         Linker.Option.firstVariadicArg(1));
-    // Linux filter.h, seccomp.h: load the number; openat, newfstatat or socket: SECCOMP_RET_USER_NOTIF; else allow
-    private static final long[][] PROGRAM = {{0x20, 0, 0, 0}, {0x15, 3, 0, 257}, {0x15, 2, 0, 262}, {0x15, 1, 0, 41},
-        {0x06, 0, 0, 0x7fff_0000}, {0x06, 0, 0, 0x7fc0_0000}};
+    // Linux filter.h, seccomp.h: load the number; openat, newfstatat, stat, unlink, unlinkat or socket:
+    // SECCOMP_RET_USER_NOTIF; else allow
+    private static final long[][] PROGRAM = {{0x20, 0, 0, 0}, {0x15, 6, 0, 257}, {0x15, 5, 0, 262}, {0x15, 4, 0, 4},
+        {0x15, 3, 0, 87}, {0x15, 2, 0, 263}, {0x15, 1, 0, 41}, {0x06, 0, 0, 0x7fff_0000}, {0x06, 0, 0, 0x7fc0_0000}};
 
     private WatchedProcess() {
     }
@@ -41,10 +43,24 @@ final class WatchedProcess {
     }
 
     /** The mode of a file, or the negated errno. */
-    private static long mode(MemorySegment path) {
+    private static long mode(MemorySegment path, boolean isOld) {
         MemorySegment stat = Arena.global().allocate(144, 8);
-        long result = call(262, -100, path.address(), stat.address());
+        long result = isOld ? call(4, path.address(), stat.address(), 0)
+            : call(262, -100, path.address(), stat.address());
         return result < 0 ? result : stat.get(ValueLayout.JAVA_INT, 24);
+    }
+
+    /** The first byte of a file, after it was set to 7 or not. */
+    private static long firstByte(MemorySegment path, boolean isWritten) {
+        long descriptor = call(257, -100, path.address(), isWritten ? 0102 : 02); // O_CREAT | O_RDWR
+        if (descriptor < 0) {
+            return descriptor;
+        }
+        MemorySegment bytes = Arena.global().allocate(1);
+        bytes.set(ValueLayout.JAVA_BYTE, 0, (byte) 7);
+        long result = isWritten ? call(18, descriptor, bytes.address(), 1) // pwrite64, pread64
+            : call(17, descriptor, bytes.fill((byte) 0).address(), 1);
+        return result < 0 ? result : bytes.get(ValueLayout.JAVA_BYTE, 0);
     }
 
     /** Installs the filter and makes the calls. */
@@ -73,7 +89,15 @@ final class WatchedProcess {
                 int colon = argument.indexOf(':');
                 MemorySegment path = Arena.global().allocateFrom(argument.substring(colon + 1));
                 String act = argument.substring(0, colon);
-                result = "stat".equals(act) ? mode(path) : call(257, -100, path.address(), Integer.parseInt(act, 8));
+                result = switch (act) {
+                    case "stat" -> mode(path, false);
+                    case "oldstat" -> mode(path, true);
+                    case "unlink" -> call(87, path.address(), 0, 0);
+                    case "unlinkat" -> call(263, -100, path.address(), 0);
+                    case "rmdir" -> call(263, -100, path.address(), 0x200); // AT_REMOVEDIR
+                    case "write", "read" -> firstByte(path, act.equals("write"));
+                    default -> call(257, -100, path.address(), Integer.parseInt(act, 8));
+                };
             }
             System.out.println(argument + ' ' + result);
         }

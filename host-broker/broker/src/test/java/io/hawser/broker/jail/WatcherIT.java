@@ -27,6 +27,7 @@ class WatcherIT {
     private static final int ABUSE = 10_000;
 
     private final CompletableFuture<String> abuse = new CompletableFuture<>();
+    private SharedFiles shared; // of the watched processes
 
     private List<String> watch(Set<String> devices, String... acts) throws IOException, PosixException,
         InterruptedException {
@@ -46,7 +47,7 @@ class WatcherIT {
             assertTrue(out.readLine().startsWith("begins "));
             int listener = Integer.parseInt(out.readLine().substring("listener ".length()));
             Watcher.start(1, SystemCalls.takeDescriptor((int) process.pid(), listener), devices,
-                libraries, abuse::complete);
+                libraries, shared, abuse::complete);
             in.write('\n');
             in.flush();
             List<String> lines = new ArrayList<>();
@@ -98,6 +99,64 @@ class WatcherIT {
         assertTrue(descriptor(lines.get(2)) > 2, lines::toString);
         for (String line : lines.subList(3, 8)) {
             assertEquals(-13, descriptor(line), lines::toString);
+        }
+    }
+
+    @Test
+    void shouldLendWorkersOfAVgpuSharedMemoryWithNames() throws Exception {
+        shared = new SharedFiles();
+        String file = "/dev/shm/nccl-a1B2c3";
+        List<String> lines = watch(Set.of(), "stat:/dev/shm", "oldstat:/dev/shm/", "2:" + file, "302:" + file,
+            "302:" + file, "102:" + file, "write:" + file, "read:" + file, "unlink:" + file, "unlink:" + file,
+            "read:" + file, "write:" + file, "unlinkat:" + file, "2:" + file);
+        assertEquals(0040555, descriptor(lines.get(0)), lines::toString);
+        assertEquals(0040555, descriptor(lines.get(1)), lines::toString);
+        assertEquals(-2, descriptor(lines.get(2)), lines::toString); // it does not exist
+        assertTrue(descriptor(lines.get(3)) > 2, lines::toString); // O_CREAT | O_EXCL | O_RDWR
+        assertEquals(-17, descriptor(lines.get(4)), lines::toString); // it exists
+        assertTrue(descriptor(lines.get(5)) > 2, lines::toString);
+        assertEquals(7, descriptor(lines.get(6)), lines::toString);
+        assertEquals(7, descriptor(lines.get(7)), lines::toString);
+        assertEquals(0, descriptor(lines.get(8)), lines::toString);
+        assertEquals(-2, descriptor(lines.get(9)), lines::toString);
+        assertEquals(-2, descriptor(lines.get(10)), lines::toString);
+        assertEquals(7, descriptor(lines.get(11)), lines::toString);
+        assertEquals(0, descriptor(lines.get(12)), lines::toString);
+        assertEquals(-2, descriptor(lines.get(13)), lines::toString);
+        assertEquals(0, shared.size());
+    }
+
+    @Test
+    void shouldLetNoNameOfSharedMemoryLeadElsewhere() throws Exception {
+        shared = new SharedFiles();
+        String file = "/dev/shm/nccl-kept";
+        for (String line : watch(Set.of(), "102:/dev/shm/../null", "102:/dev/shm/a/b", "102:/dev/shm/..",
+            "102:/dev/shm/",
+            "102:/dev/shm", "102:/dev/shm/a.b", "102:/tmp/nccl-kept", "1102:" + file, "100:" + file, "101:" + file,
+            "rmdir:" + file, "unlink:/dev/null", "unlinkat:/etc/passwd", "oldstat:/etc/passwd")) {
+            assertEquals(-13, descriptor(line), line);
+        }
+        assertEquals(0, shared.size());
+    }
+
+    @Test
+    void shouldForgetTheNamesOfAWorkerThatHasEnded() throws Exception {
+        shared = new SharedFiles();
+        String[] acts = java.util.stream.IntStream.range(0, 520).mapToObj(i -> "102:/dev/shm/nccl-" + i)
+            .toArray(String[]::new);
+        List<String> lines = watch(Set.of(), acts);
+        assertTrue(descriptor(lines.get(511)) > 2, lines::toString);
+        assertEquals(-28, descriptor(lines.get(512)), lines::toString); // ENOSPC
+        for (int i = 0; i < 600 && shared.size() > 0; i++) {
+            Thread.sleep(100); // the watcher sees the end after the process has ended
+        }
+        assertEquals(0, shared.size());
+    }
+
+    @Test
+    void shouldShareNothingWithWorkersThatDoNotCommunicate() throws Exception {
+        for (String line : watch(Set.of(), "102:/dev/shm/nccl-a", "stat:/dev/shm", "unlink:/dev/shm/nccl-a")) {
+            assertEquals(-13, descriptor(line), line);
         }
     }
 

@@ -12,6 +12,7 @@ import io.hawser.cuda.backend.GreenContexts;
 import io.hawser.cuda.backend.ManagedVariables;
 import io.hawser.cuda.backend.MemoryPools;
 import io.hawser.cuda.backend.MemorySharing;
+import io.hawser.cuda.backend.NcclBackend;
 import io.hawser.cuda.backend.Signals;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CudaDecompressNative;
@@ -98,6 +99,9 @@ final class NvidiaBackend implements GpuBackend {
             throw new IllegalStateException("no NVIDIA GPU: the driver shows none (CUDA_VISIBLE_DEVICES?)");
         }
         LOG.log(Level.INFO, "NVIDIA driver for CUDA {0}, {1} device(s)", cuda(version), count);
+        if (NcclBackend.mayCommunicate()) {
+            NvidiaNccl.openNvml();
+        }
         NvidiaBackend backend = new NvidiaBackend(count);
         Natives.check("cuMemHostAlloc", inContext(backend.primary(0), backend.slabs::open));
         return backend;

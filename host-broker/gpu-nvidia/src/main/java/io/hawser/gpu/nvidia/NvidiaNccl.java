@@ -17,6 +17,7 @@ import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
@@ -37,6 +38,8 @@ import java.util.function.IntConsumer;
 final class NvidiaNccl implements NcclBackend {
     /** An assumption: the library documents no number for the buffers of a communicator. */
     private static final long COMMUNICATOR_BYTES = 256L << 20;
+    private static final String NVML = "libnvidia-ml.so.1";
+    private static final int NVML_MISSING = 13; // NVML_ERROR_FUNCTION_NOT_FOUND
     private static final System.Logger LOG = System.getLogger(NvidiaNccl.class.getName());
 
     private final NcclNative library;
@@ -47,6 +50,35 @@ final class NvidiaNccl implements NcclBackend {
     NvidiaNccl(NativeLibrary library, GpuBackend gpu) {
         this.library = new NcclNative(library);
         this.gpu = gpu;
+    }
+
+    /**
+     * Opens NVML for the rest of the process. NCCL reads the links of the GPUs by it, and finds the loaded library by
+     * its name. In the jail nothing can be opened that NVML needs. Without NVML the calls of NCCL fail later.
+     */
+    static void openNvml() {
+        if (!NativeLibrary.isPresent(NVML)) {
+            LOG.log(Level.WARNING, "NCCL cannot communicate without {0}", NVML);
+            return;
+        }
+        NativeLibrary nvml = NativeLibrary.open(NVML);
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment count = arena.allocate(ValueLayout.JAVA_INT);
+            MemorySegment device = arena.allocate(ValueLayout.ADDRESS);
+            int status = (int) nvml.find("nvmlInit_v2", NVML_MISSING).invokeExact();
+            status = status != 0 ? status : (int) nvml.find("nvmlDeviceGetCount_v2", NVML_MISSING,
+                ValueLayout.ADDRESS).invokeExact(count);
+            MethodHandle handle = nvml.find("nvmlDeviceGetHandleByIndex_v2", NVML_MISSING, ValueLayout.JAVA_INT,
+                ValueLayout.ADDRESS);
+            for (int i = 0; status == 0 && i < count.get(ValueLayout.JAVA_INT, 0); i++) {
+                status = (int) handle.invokeExact(i, device); // opens the device's file
+            }
+            if (status != 0) {
+                LOG.log(Level.WARNING, "NCCL cannot read the links of the GPUs: nvmlReturn={0}", status);
+            }
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
     }
 
     @Override

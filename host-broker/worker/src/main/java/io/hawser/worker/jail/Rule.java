@@ -19,7 +19,10 @@ interface Rule {
     // Linux fcntl.h
     int AT_EMPTY_PATH = 0x1000;
     // Linux socket.h
+    int AF_UNIX = 1;
     int AF_INET = 2;
+    int AF_NETLINK = 16;
+    int NETLINK_ROUTE = 0; // Linux netlink.h
     // Linux asm-generic/socket.h
     int SOL_SOCKET = 1;
     int SO_LINGER = 13;
@@ -79,6 +82,23 @@ interface Rule {
             filter.shiftRight(8);
             filter.mask(0xff);
             filter.allowIfEqual('F'); // NVIDIA nv-ioctl-numbers.h: NV_IOCTL_MAGIC
+            filter.refuse();
+        };
+    }
+
+    /**
+     * The sockets that NCCL makes: of IP version 4, of Unix, whose names belong to the network, and those that read the
+     * network's addresses.
+     */
+    static Rule socket() {
+        return filter -> {
+            filter.load(Filter.argumentOffset(0));
+            filter.allowIfEqual(AF_INET);
+            filter.allowIfEqual(AF_UNIX);
+            filter.skipIfEqual(AF_NETLINK, 1);
+            filter.refuse();
+            filter.load(Filter.argumentOffset(2));
+            filter.allowIfEqual(NETLINK_ROUTE);
             filter.refuse();
         };
     }

@@ -110,7 +110,7 @@ enum SystemCall {
     GETSOCKOPT(55, "Netty: the guest's socket", ALWAYS),
     SETSOCKOPT(54, "Netty: the guest's socket", Rule.socketOption()),
     SHUTDOWN(48, "Netty: the guest's socket", ALWAYS),
-    SOCKET(41, "NCCL: ranks of other workers of the vGPU; of IP version 4 alone", argumentIn(0, Rule.AF_INET), true),
+    SOCKET(41, "NCCL: ranks of other workers of the vGPU, and the addresses of their network", Rule.socket(), true),
     BIND(49, "NCCL: the address where a rank listens", ALWAYS, true),
     LISTEN(50, "NCCL: as bind", ALWAYS, true),
     ACCEPT(43, "NCCL: connections of other ranks", ALWAYS, true),

@@ -32,7 +32,7 @@ class FilterTest {
     }
 
     @Test
-    void shouldAllowSocketsOfIpOnlyInTheNetworkOfAVgpu() {
+    void shouldAllowSocketsOnlyInTheNetworkOfAVgpu() {
         Filter alone = Filter.of(true, false);
         Filter together = Filter.of(true, true);
         for (SystemCall call : List.of(SystemCall.SOCKET, SystemCall.BIND, SystemCall.LISTEN, SystemCall.ACCEPT,
@@ -40,8 +40,16 @@ class FilterTest {
             assertEquals(Filter.NOTIFY, alone.answer(X86_64, call.number(), Rule.AF_INET));
             assertEquals(Filter.ALLOW, together.answer(X86_64, call.number(), Rule.AF_INET));
         }
-        for (int family : new int[] {1, 10, 16, 17}) { // AF_UNIX, AF_INET6, AF_NETLINK, AF_PACKET
-            assertEquals(Filter.NOTIFY, together.answer(X86_64, SystemCall.SOCKET.number(), family));
+        int socket = SystemCall.SOCKET.number();
+        for (int family : new int[] {0, 3, 10, 17, 38, 40, 44}) { // AF_INET6, AF_PACKET, AF_ALG, AF_VSOCK, AF_XDP, ...
+            assertEquals(Filter.NOTIFY, together.answer(X86_64, socket, family));
+        }
+        assertEquals(Filter.ALLOW, together.answer(X86_64, socket, Rule.AF_UNIX, 2, 0));
+        assertEquals(Filter.NOTIFY, alone.answer(X86_64, socket, Rule.AF_UNIX, 2, 0));
+        assertEquals(Filter.ALLOW, together.answer(X86_64, socket, Rule.AF_NETLINK, 3, Rule.NETLINK_ROUTE));
+        assertEquals(Filter.NOTIFY, alone.answer(X86_64, socket, Rule.AF_NETLINK, 3, Rule.NETLINK_ROUTE));
+        for (int protocol : new int[] {2, 4, 6, 9, 12, 15, 16}) { // NETLINK_SOCK_DIAG, XFRM, AUDIT, NETFILTER, ...
+            assertEquals(Filter.NOTIFY, together.answer(X86_64, socket, Rule.AF_NETLINK, 3, protocol));
         }
         assertEquals(5, SystemCall.count(true) - SystemCall.count(false));
     }

@@ -64,19 +64,15 @@ public final class SoftwareMath implements MathProvider {
         return new SoftwareCurand(gpu);
     }
 
-    /** Needs no library. The broker tells the worker whether its vGPU may communicate. */
+    /** Needs no library. */
     @Override
     public NcclBackend nccl(GpuBackend gpu) {
-        return new SoftwareNccl(gpu, communicates());
-    }
-
-    private static boolean communicates() {
-        return "host".equals(System.getenv("HAWSER_COMMUNICATION"));
+        return new SoftwareNccl(gpu, NcclBackend.mayCommunicate());
     }
 
     @Override
     public void loadAhead() {
-        if (communicates()) {
+        if (NcclBackend.mayCommunicate()) {
             SoftwareNccl.loadAhead();
         }
     }
