@@ -14,15 +14,40 @@ static hws_callback_lane_t *lane_of(uint64_t id) {
     return &hws_channel.lanes[(id & HWS_CALLBACK_COPY_BIT) != 0 ? HWS_LANE_COPIES : HWS_LANE_PROGRAM];
 }
 
+/*
+ * Waits for a callback: spins while one is expected, since the stream waits for it, then sleeps. callback_lock held, and
+ * released meanwhile. May return without one.
+ */
+static void await_callback(hws_channel_t *channel, hws_callback_lane_t *lane) {
+    if (lane->expected == 0) {
+        pthread_cond_wait(&lane->wake, &channel->callback_lock);
+        return;
+    }
+    uint32_t before = atomic_load(&lane->arrived);
+    pthread_mutex_unlock(&channel->callback_lock);
+    hws_spin_begin(&lane->spin);
+    while (atomic_load_explicit(&lane->arrived, memory_order_acquire) == before
+           && atomic_load_explicit(&channel->failure, memory_order_relaxed) == 0 && hws_spin_once(&lane->spin)) {
+    }
+    pthread_mutex_lock(&channel->callback_lock);
+    bool sleeps = lane->count == 0 && atomic_load(&channel->failure) == 0;
+    hws_spin_end(&lane->spin, sleeps);
+    lane->spins = lane->spin.budget_ns != 0;
+    if (sleeps) {
+        pthread_cond_wait(&lane->wake, &channel->callback_lock);
+    }
+}
+
 static void *lane_main(void *argument) {
     hws_channel_t *channel = &hws_channel;
     hws_callback_lane_t *lane = argument;
     hws_tls.in_callback = lane == &channel->lanes[HWS_LANE_PROGRAM];
     hws_tls.is_background = !hws_tls.in_callback;
+    hws_spin_init(&lane->spin);
     pthread_mutex_lock(&channel->callback_lock);
     while (atomic_load(&channel->failure) == 0) {
         if (lane->count == 0) {
-            pthread_cond_wait(&lane->wake, &channel->callback_lock);
+            await_callback(channel, lane);
             continue;
         }
         hws_queued_callback_t next = lane->queue[lane->head];
@@ -82,6 +107,9 @@ int hws_channel_expect_callback(hws_lane_t which) {
     pthread_mutex_lock(&channel->callback_lock);
     bool ready = reserve(lane) && start(lane);
     lane->expected += ready ? 1 : 0;
+    if (lane->spins && lane->count == 0) {
+        pthread_cond_signal(&lane->wake);
+    }
     pthread_mutex_unlock(&channel->callback_lock);
     if (!ready) {
         return 2;
@@ -125,6 +153,7 @@ int hws_callback_arrived(uint64_t id, int status) {
     if (expected) {
         lane->queue[(lane->head + lane->count) % lane->capacity] = (hws_queued_callback_t) {id, status};
         lane->count++;
+        atomic_fetch_add_explicit(&lane->arrived, 1, memory_order_release);
         pthread_cond_signal(&lane->wake);
     }
     pthread_mutex_unlock(&channel->callback_lock);

@@ -8,6 +8,7 @@
 
 #include "hws_channel.h"
 #include "hws_record.h"
+#include "shm/hws_wait.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,7 +71,10 @@ typedef struct hws_callback_lane {
     hws_queued_callback_t *queue; /* ring: room for every expected callback */
     uint32_t capacity, head, count, expected;
     bool started;
+    bool spins; /* its thread wants to be awake when a callback is expected */
     pthread_t thread;
+    _Atomic uint32_t arrived; /* callbacks so far; without the lock */
+    hws_spin_t spin;          /* of the thread alone */
 } hws_callback_lane_t;
 
 typedef struct hws_channel {

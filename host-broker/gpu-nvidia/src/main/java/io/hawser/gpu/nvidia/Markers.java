@@ -29,6 +29,8 @@ final class Markers implements AutoCloseable {
     /** After its last find, the thread polls for this time without a pause; then it sleeps between two polls. */
     private static final long SPIN_NS = 500_000;
     private static final long PAUSE_NS = 30_000;
+    /** A session thread that polls takes a wanted pass within this time; otherwise it is in a call. */
+    private static final long SESSION_NS = 20_000;
     /** Longest time that the issuing thread polls itself: less than the cost of a notification by another thread. */
     private static final long INLINE_NS = 4_000;
     private static final Comparator<Marker> BY_ISSUE = Comparator.comparingLong(marker -> marker.number);
@@ -83,7 +85,7 @@ final class Markers implements AutoCloseable {
     private final List<Marker> done = new ArrayList<>();
     private final AtomicInteger watched = new AtomicInteger(); // markers whose action has not returned
     private final AtomicLong passesWanted = new AtomicLong();
-    private volatile long passesDone;
+    private volatile long passesDone; // written under passing
     private volatile boolean polled;
     private volatile boolean closed;
 
@@ -182,8 +184,14 @@ final class Markers implements AutoCloseable {
             return false;
         }
         try {
+            long wanted = passesWanted.get();
             takeAdded();
-            return anyHeadIsDone(LANES_A_POLL) && finishDone();
+            if (wanted == passesDone) {
+                return anyHeadIsDone(LANES_A_POLL) && finishDone();
+            }
+            boolean found = finishDone();
+            passesDone = wanted;
+            return found;
         } finally {
             passing.unlock();
         }
@@ -203,28 +211,48 @@ final class Markers implements AutoCloseable {
         }
     }
 
+    /** As {@link #pass}, for all threads that have wanted one until now. */
+    private void passForAll() {
+        passing.lock();
+        try {
+            long wanted = passesWanted.get();
+            takeAdded();
+            finishDone();
+            passesDone = wanted;
+        } finally {
+            passing.unlock();
+        }
+    }
+
     /**
      * Returns when the actions of all work that is done now have returned. Called on a thread of the driver before the
-     * guest can learn by another way that the work is done. Such a thread must not query events itself.
+     * guest can learn by another way that the work is done. Such a thread must not query events itself. The session
+     * thread does it, if it polls; waking another thread takes longer than the whole pass.
      */
     void catchUp() {
         if (watched.get() == 0) {
             return;
         }
         long wanted = passesWanted.incrementAndGet();
-        LockSupport.unpark(thread);
+        long startNs = System.nanoTime();
+        boolean isWoken = !polled;
+        if (isWoken) {
+            LockSupport.unpark(thread);
+        }
         while (passesDone < wanted && !closed) {
             Thread.onSpinWait(); // a pass takes microseconds
+            if (!isWoken && System.nanoTime() - startNs > SESSION_NS) {
+                isWoken = true;
+                LockSupport.unpark(thread);
+            }
         }
     }
 
     private void run() {
         long lastNs = System.nanoTime();
         while (!closed) {
-            long wanted = passesWanted.get();
-            if (wanted != passesDone) {
-                pass();
-                passesDone = wanted;
+            if (passesWanted.get() != passesDone) {
+                passForAll();
             }
             // This order of reads leaves a marker that was added after the session thread began to poll to that thread.
             if (watched.get() == 0 || polled) {

@@ -9,11 +9,15 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class MarkersTest {
     private static final int NOT_READY = 600;
@@ -183,6 +187,36 @@ class MarkersTest {
                 assertTrue(ran[0]);
                 events.reached.put(other, 0);
                 assertTrue(otherRan.await(120, TimeUnit.SECONDS));
+                events.reached.clear();
+            }
+        }
+    }
+
+    /** The session thread passes while it polls; when it has stopped unnoticed, the class's own thread does. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void shouldCatchUpByTheSessionThread(boolean polls) throws Exception {
+        HandEvents events = new HandEvents();
+        try (Markers markers = new Markers(events)) {
+            markers.setPolled(true);
+            for (int i = 0; i < 200; i++) {
+                AtomicBoolean ran = new AtomicBoolean();
+                long other = markers.event(CONTEXT);
+                markers.add(CONTEXT, 2, other, status -> {});
+                long event = markers.event(CONTEXT);
+                markers.add(CONTEXT, 1, event, status -> ran.set(true));
+                events.reached.put(event, 0);
+                CompletableFuture<Boolean> caughtUp = CompletableFuture.supplyAsync(() -> {
+                    markers.catchUp();
+                    return ran.get();
+                });
+                while (polls && !caughtUp.isDone()) {
+                    markers.poll();
+                }
+                assertTrue(caughtUp.get(120, TimeUnit.SECONDS));
+                events.reached.put(other, 0);
+                markers.pass();
+                assertFalse(markers.isWatching());
                 events.reached.clear();
             }
         }
