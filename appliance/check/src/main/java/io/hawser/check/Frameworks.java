@@ -16,12 +16,18 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.stream.Stream;
 
 /** Runs the scripts of the frameworks in every way. */
 final class Frameworks {
     /** A case's round trips of a step are the difference of two runs with so many and twice as many steps. */
     private static final int COUNTED_STEPS = 20;
+    /** Runs at the same time while round trips are counted: each has a session and a framework in memory. */
+    private static final int MOST_AT_ONCE = 8;
     private static final String HELPERS = "hawser_cases";
     private static final String ENDING = ".py";
     private static final Duration PROBE_LIMIT = Duration.ofSeconds(60);
@@ -177,11 +183,24 @@ final class Frameworks {
         if (names.isEmpty()) {
             names.add("(start)");
         }
-        return names.stream().map(name -> {
-            FrameworkCase plain = new FrameworkCase(script, name, runs, Map.of());
-            return plain.steps() == 0 ? plain
-                : new FrameworkCase(script, name, runs, roundTrips(script, plain, ways, broker));
-        }).toList();
+        List<FrameworkCase> plain =
+            names.stream().map(name -> new FrameworkCase(script, name, runs, Map.of())).toList();
+        // Counts do not depend on time, so these runs share the processors.
+        int threads = Math.clamp(Runtime.getRuntime().availableProcessors() / 2, 1, MOST_AT_ONCE);
+        try (ExecutorService counting = Executors.newFixedThreadPool(threads)) {
+            List<Future<FrameworkCase>> counted = plain.stream().map(one -> counting.submit(() -> one.steps() == 0 ? one
+                : new FrameworkCase(script, one.name(), runs, roundTrips(script, one, ways, broker)))).toList();
+            List<FrameworkCase> cases = new ArrayList<>();
+            for (Future<FrameworkCase> one : counted) {
+                cases.add(one.get());
+            }
+            return cases;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new CheckException("interrupted", e);
+        } catch (ExecutionException e) {
+            throw e.getCause() instanceof CheckException known ? known : new CheckException("a run failed", e);
+        }
     }
 
     /** The round trips of a step, over each carrier on which the case is right. */

@@ -74,6 +74,8 @@ public final class Watcher {
     /** The C library reads these for its memory allocator and the number of processors, and works without them. */
     private static final Set<String> HARMLESS = Set.of("/proc/sys/vm/overcommit_memory", "/proc/stat",
         "/sys/devices/system/cpu/online", "/sys/devices/system/cpu/possible");
+    /** NCCL reads the secret of a communicator from it. */
+    private static final String RANDOM = "/dev/urandom";
     private static final long STACK_BYTES = 256 * 1024;
 
     private final long worker;
@@ -152,7 +154,7 @@ public final class Watcher {
             case OPEN, STAT, UNLINK -> path(request, 0);
             default -> "";
         };
-        String file = devices.contains(path) ? path : libraries.get(path);
+        String file = devices.contains(path) || shared != null && RANDOM.equals(path) ? path : libraries.get(path);
         if (number == OPENAT && file != null && open(request, answer, file)) {
             return;
         }

@@ -108,7 +108,7 @@ class WatcherIT {
         String file = "/dev/shm/nccl-a1B2c3";
         List<String> lines = watch(Set.of(), "stat:/dev/shm", "oldstat:/dev/shm/", "2:" + file, "302:" + file,
             "302:" + file, "102:" + file, "write:" + file, "read:" + file, "unlink:" + file, "unlink:" + file,
-            "read:" + file, "write:" + file, "unlinkat:" + file, "2:" + file);
+            "read:" + file, "write:" + file, "unlinkat:" + file, "2:" + file, "0:/dev/urandom", "1:/dev/urandom");
         assertEquals(0040555, descriptor(lines.get(0)), lines::toString);
         assertEquals(0040555, descriptor(lines.get(1)), lines::toString);
         assertEquals(-2, descriptor(lines.get(2)), lines::toString); // it does not exist
@@ -123,6 +123,8 @@ class WatcherIT {
         assertEquals(7, descriptor(lines.get(11)), lines::toString);
         assertEquals(0, descriptor(lines.get(12)), lines::toString);
         assertEquals(-2, descriptor(lines.get(13)), lines::toString);
+        assertTrue(descriptor(lines.get(14)) > 2, lines::toString);
+        assertEquals(-13, descriptor(lines.get(15)), lines::toString); // to write
         assertEquals(0, shared.size());
     }
 
@@ -155,7 +157,8 @@ class WatcherIT {
 
     @Test
     void shouldShareNothingWithWorkersThatDoNotCommunicate() throws Exception {
-        for (String line : watch(Set.of(), "102:/dev/shm/nccl-a", "stat:/dev/shm", "unlink:/dev/shm/nccl-a")) {
+        for (String line : watch(Set.of(), "102:/dev/shm/nccl-a", "stat:/dev/shm", "unlink:/dev/shm/nccl-a",
+            "0:/dev/urandom")) {
             assertEquals(-13, descriptor(line), line);
         }
     }
