@@ -333,7 +333,7 @@ int hws_agent_doctor(int argc, char **argv) {
         } else {
             check_program(argv[1], folder);
             if (argc > 2 && problems == 0) { /* with arguments, it may be run */
-                hws_doctor_run(argv + 1);
+                hws_doctor_run(argv + 1, folder);
             }
         }
     }

@@ -31,9 +31,9 @@ bool hws_doctor_is_closed(const char *name);
 void hws_doctor_check_code(const char *path, bool is_program);
 
 /*
- * Runs a program with the guest libraries, whose folder the environment names already, and reports each library of
+ * Runs a program with the guest libraries of `folder`, which the environment names already, and reports each library of
  * NVIDIA's that it loads or would have loaded: the place, the version of its wheel, and the broker's version.
  */
-void hws_doctor_run(char **argv);
+void hws_doctor_run(char **argv, const char *folder);
 
 #endif

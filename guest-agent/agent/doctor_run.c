@@ -141,7 +141,12 @@ static void report_ours(const char *file, const char *name, const char *requeste
     }
 }
 
-static void report_loaded(const char *path) {
+/* The linker also lists ours, which report_ours() has reported by the library that they replace. */
+static void report_loaded(const char *path, const char *folder) {
+    size_t length = strlen(folder);
+    if (strncmp(path, folder, length) == 0 && path[length] == '/') {
+        return;
+    }
     const char *slash = strrchr(path, '/');
     if (slash != NULL && hws_doctor_is_closed(slash + 1)) {
         WARN("%s: Hawser does not serve this library yet: its functions find no GPU here", path);
@@ -151,7 +156,7 @@ static void report_loaded(const char *path) {
 }
 
 /* Reports each line of the list once: kind, name, and for a replaced library the file and the requester. */
-static void report(FILE *list) {
+static void report(FILE *list, const char *folder) {
     static char *seen[MAX_SEEN];
     unsigned int count = 0, more = 0;
     char *line = NULL;
@@ -176,7 +181,7 @@ static void report(FILE *list) {
         if (strcmp(kind, "replaced") == 0 && file != NULL) {
             report_ours(file, name, rest == NULL ? "" : rest);
         } else {
-            report_loaded(name);
+            report_loaded(name, folder);
         }
     }
     free(line);
@@ -202,7 +207,7 @@ static void run(char **argv) {
     }
 }
 
-void hws_doctor_run(char **argv) {
+void hws_doctor_run(char **argv, const char *folder) {
     char path[] = "/tmp/hawser-doctor.XXXXXX";
     int descriptor = mkstemp(path);
     FILE *list = descriptor < 0 ? NULL : fdopen(descriptor, "r");
@@ -212,7 +217,7 @@ void hws_doctor_run(char **argv) {
     }
     if (setenv(LIST_VARIABLE, path, 1) == 0) {
         run(argv);
-        report(list);
+        report(list, folder);
     } else {
         FAIL("no memory for the environment");
     }

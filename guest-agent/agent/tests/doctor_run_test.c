@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define GUEST "/guest/lib" /* the folder of our libraries */
+
 static hws_doctor_library_t broker[2];
 static int broker_count;
 static char report[1 << 16];
@@ -58,7 +60,7 @@ static void run(const char *commands) {
     snprintf(script, sizeof script, "S='%s' L=\"$HAWSER_LIBRARY_LIST\"; %s", site, commands);
     char *arguments[] = {"sh", "-c", script, NULL};
     report[0] = '\0';
-    hws_doctor_run(arguments);
+    hws_doctor_run(arguments, GUEST);
 }
 
 static void expect(const char *line) {
@@ -117,6 +119,10 @@ static void should_report_each_library_once(void) {
     expect(PLACE " 12.9.1.4\n");
     run("printf 'replaced\\t/none/libcublas.so.12\\tlibcublas.so.12\\t\\n' >> $L");
     expect("ok libcublas.so.12: ours\n");
+    run("printf 'loaded\\t" GUEST
+        "/libnccl.so.2\\nloaded\\t/guest/libx.so\\n' >> $L"); /* ours, and no other folder's */
+    HWS_CHECK(strstr(report, GUEST "/") == NULL);
+    expect("code /guest/libx.so\n");
     run("printf '\\n\\t\\nreplaced\\nreplaced\\tx\\nloaded\\n' >> $L"); /* damaged lines */
     run("i=0; while [ $i -lt 600 ]; do echo \"loaded\t/l$i\"; i=$((i + 1)); done >> $L");
     expect("note 88 further libraries were not checked\n");
@@ -131,7 +137,7 @@ static void should_report_how_the_program_ends(void) {
     expect("FAIL sh: ended by signal 9\n");
     char *none[] = {"/no/such/program", NULL};
     report[0] = '\0';
-    hws_doctor_run(none);
+    hws_doctor_run(none, GUEST);
     expect("FAIL /no/such/program: No such file or directory\n");
 }
 

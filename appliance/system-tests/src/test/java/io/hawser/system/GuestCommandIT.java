@@ -1,6 +1,7 @@
 package io.hawser.system;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -121,6 +122,9 @@ class GuestCommandIT {
         assertEquals(0, ran.exit(), ran::toString);
         int running = ran.out().indexOf("note running " + program + "\nPASS drv_vector_add");
         assertTrue(running > 0 && ran.out().indexOf("ok   libcuda.so.1: ours\n", running) > 0, ran::toString);
+        Ended mathematical = run(environment, "doctor", Chain.PROGRAMS.resolve("drv_curand").toString(), "--an-option");
+        assertTrue(mathematical.out().contains("ok   libcurand.so.10: ours"), mathematical::toString);
+        assertFalse(mathematical.out().contains("does not serve this library"), mathematical::toString);
         Ended failed = run(environment, "doctor", "sh", "-c", "exit 3");
         assertEquals(1, failed.exit(), failed::toString);
         assertTrue(failed.out().contains("FAIL sh: ended with exit code 3\n"), failed::toString);
