@@ -16,13 +16,15 @@ import java.util.OptionalDouble;
  * The results of {@code hawser-check --frameworks}.
  *
  * @param began when it began.
+ * @param machine the machine.
+ * @param gpus names of the broker's GPUs.
  * @param versions name and version of the framework of each script that ran.
  * @param skipped scripts that could not run, with the reason.
  * @param cases all cases.
  * @param defects lines of the broker's log that report a defect.
  */
-record FrameworkReport(Instant began, Map<String, String> versions, List<String> skipped, List<FrameworkCase> cases,
-    List<String> defects) {
+record FrameworkReport(Instant began, Machine machine, List<String> gpus, Map<String, String> versions,
+    List<String> skipped, List<FrameworkCase> cases, List<String> defects) {
 
     /** Whether something ran, no case differs, and the broker reports no defect. */
     boolean isGood() {
@@ -86,6 +88,9 @@ record FrameworkReport(Instant began, Map<String, String> versions, List<String>
     void write(Path file) {
         ObjectMapper mapper = new ObjectMapper();
         ObjectNode root = mapper.createObjectNode().put("began", began.toString()).put("agree", isGood());
+        root.putObject("machine").put("processor", machine.processor()).put("processors", machine.cores())
+            .put("memoryGiB", machine.memoryGib()).put("system", machine.system()).put("driver", machine.driver());
+        gpus.forEach(root.putArray("gpus")::add);
         versions.forEach(root.putObject("versions")::put);
         skipped.forEach(root.putArray("skipped")::add);
         defects.forEach(root.putArray("defects")::add);

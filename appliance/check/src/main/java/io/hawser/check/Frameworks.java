@@ -128,6 +128,7 @@ final class Frameworks {
             }
         }
         List<FrameworkCase> cases = new ArrayList<>();
+        List<String> gpus = new ArrayList<>();
         progress.phase("starting a broker");
         BrokerChild child = BrokerChild.start(installation, children, workplace, System.getenv(), settings.backend,
             "frameworks", 2, broker.stream().map(setting -> "-D" + setting).toList());
@@ -137,12 +138,13 @@ final class Frameworks {
             if (!software && hasDriver) {
                 ways.add(Way.NATIVE);
             }
+            child.get("/api/v1/gpus").forEach(gpu -> gpus.add(gpu.path("name").asText()));
             wanted.forEach((script, only) -> cases.addAll(run(script, only, ways, child)));
         } finally {
             child.close();
         }
-        return new FrameworkReport(began, versions, skipped, cases, BrokerLog.defects(workplace.folder().resolve(
-            "frameworks.log")));
+        return new FrameworkReport(began, Machine.here(), gpus, versions, skipped, cases,
+            BrokerLog.defects(workplace.folder().resolve("frameworks.log")));
     }
 
     /** The wheels' folders and the broker's own. */

@@ -59,7 +59,8 @@ class FrameworkCaseTest {
         assertEquals(Verdict.WRONG, wrong.verdict(Way.SHM));
         assertTrue(wrong.remark(Way.SHM).contains("2.0000000001"), wrong.remark(Way.SHM));
         assertEquals(Verdict.WRONG, of(natively, run(false, "shm", result("[1.0]", ""))).verdict(Way.SHM));
-        assertFalse(new FrameworkReport(Instant.EPOCH, Map.of(), List.of(), List.of(wrong), List.of()).isGood());
+        assertFalse(new FrameworkReport(Instant.EPOCH, Machine.here(), List.of(), Map.of(), List.of(), List.of(wrong),
+            List.of()).isGood());
     }
 
     @Test
@@ -79,7 +80,9 @@ class FrameworkCaseTest {
             .verdict(Way.SHM));
         assertEquals(Verdict.WRONG, of(natively, run(false, "tcp", result("1", ""))).verdict(Way.SHM));
         assertEquals(Verdict.WRONG, of(natively, run(false, "", result("1", ""))).verdict(Way.SHM));
-        assertFalse(new FrameworkReport(Instant.EPOCH, Map.of(), List.of(), List.of(), List.of()).isGood());
+        assertFalse(
+            new FrameworkReport(Instant.EPOCH, Machine.here(), List.of(), Map.of(), List.of(), List.of(), List.of())
+                .isGood());
     }
 
     @Test

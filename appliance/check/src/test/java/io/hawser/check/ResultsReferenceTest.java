@@ -20,22 +20,28 @@ import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** Makes the page of results from the newest file that {@code hawser-check --json} wrote, and hawser-check's own. */
+/**
+ * Makes the pages of results from the newest files that {@code hawser-check} wrote, without and with {@code
+ * --frameworks}, and hawser-check's own.
+ */
 class ResultsReferenceTest {
     private static final String FOLDER = "appliance/docs/results";
     private static final List<String> CARRIERS = List.of("shm", "tcp");
 
-    private static List<Path> runs() throws IOException {
+    private static final String OF_FRAMEWORKS = "-frameworks.json";
+
+    private static List<Path> runs(boolean areOfFrameworks) throws IOException {
         try (Stream<Path> files = Files.list(Repository.file(FOLDER))) {
-            return files.filter(f -> f.toString().endsWith(".json")).sorted().toList();
+            return files.filter(f -> f.toString().endsWith(".json")
+                && f.toString().endsWith(OF_FRAMEWORKS) == areOfFrameworks).sorted().toList();
         }
     }
 
     private static String number(JsonNode value) {
-        if (value.isMissingNode()) {
-            return "-";
-        }
-        double v = value.asDouble();
+        return value.isMissingNode() ? "-" : number(value.asDouble());
+    }
+
+    private static String number(double v) {
         return String.format(Locale.ROOT, v >= 1000 ? "%,.0f" : v >= 100 ? "%.0f" : v >= 10 ? "%.1f" : v >= 1 ? "%.2f"
             : "%.3f", v);
     }
@@ -91,18 +97,65 @@ class ResultsReferenceTest {
         }
     }
 
+    private static String start(JsonNode run) {
+        return "Start: " + run.path("began").asText().substring(0, 16).replace('T', ' ') + " UTC";
+    }
+
+    private static String machine(JsonNode machine) {
+        return "Machine: " + machine.path("processor").asText() + ", " + machine.path("processors").asText()
+            + " processors, " + machine.path("memoryGiB").asText() + " GiB; " + machine.path("system").asText();
+    }
+
+    private static String milliseconds(JsonNode way) {
+        return way.has("seconds") ? number(way.path("seconds").doubleValue() * 1000) : "-";
+    }
+
+    private static String frameworks() throws IOException {
+        Path newest = runs(true).getLast();
+        JsonNode run = new ObjectMapper().readTree(newest.toFile());
+        Markdown page = new Markdown("the newest file `*" + OF_FRAMEWORKS + "` of `" + FOLDER + "`",
+            "Results of hawser-check --frameworks")
+            .item("File: [`" + newest.getFileName() + "`](../results/" + newest.getFileName() + ")").item(start(run))
+            .item(machine(run.path("machine")));
+        run.path("gpus").forEach(gpu -> page.item("GPU: " + gpu.asText() + "; driver "
+            + run.at("/machine/driver").asText("none")));
+        run.path("versions").properties().forEach(script -> page.item("`" + script.getKey() + "`: "
+            + script.getValue().asText()));
+        if (run.has("transcribed")) {
+            page.item("Origin of the file: " + run.get("transcribed").asText());
+        }
+        int runs = run.at("/cases/0/native/runs").size();
+        page.prose("Times of all steps in milliseconds, medians of " + runs + " runs each way in turn. A case is right "
+            + "when its numbers equal the native ones, within the case's tolerance.").tableHead("case", "steps",
+                "native", "shared memory", "", "/native", "TCP", "", "/native", "round trips a step");
+        for (JsonNode one : run.path("cases")) {
+            List<String> cells = new ArrayList<>(List.of("`" + one.path("script").asText() + ":"
+                + one.path("case").asText() + "`", one.path("steps").asText(), milliseconds(one.path("native"))));
+            List<String> trips = new ArrayList<>();
+            for (String carrier : CARRIERS) {
+                JsonNode way = one.path(carrier);
+                cells.addAll(List.of(way.path("verdict").asText("-"), milliseconds(way),
+                    ratio(way.path("seconds"), one.at("/native/seconds"))));
+                if (way.has("roundTripsPerStep")) {
+                    trips.add(String.format(Locale.ROOT, "%.2f", way.path("roundTripsPerStep").asDouble()));
+                }
+            }
+            cells.add(String.join(" / ", trips));
+            page.tableRow(cells.toArray(String[]::new));
+        }
+        return page.text();
+    }
+
     private static String page() throws IOException {
-        List<Path> runs = runs();
+        List<Path> runs = runs(false);
         Path newest = runs.getLast();
         JsonNode run = new ObjectMapper().readTree(newest.toFile());
         JsonNode machine = run.path("machine");
         JsonNode gpu = run.path("gpu");
         Markdown page = new Markdown("the newest file of `" + FOLDER + "`", "Results of hawser-check")
             .item("File: [`" + newest.getFileName() + "`](../results/" + newest.getFileName() + ")")
-            .item("Start: " + run.path("began").asText().substring(0, 16).replace('T', ' ') + " UTC; duration: "
-                + Math.round(run.path("seconds").asDouble()) + " s")
-            .item("Machine: " + machine.path("processor").asText() + ", " + machine.path("processors").asText()
-                + " processors, " + machine.path("memoryGiB").asText() + " GiB; " + machine.path("system").asText())
+            .item(start(run) + "; duration: " + Math.round(run.path("seconds").asDouble()) + " s")
+            .item(machine(machine))
             .item("GPU: " + gpu.path("device").asText() + ", " + gpu.path("memoryMiB").asText() + " MiB; driver "
                 + machine.path("driver").asText("none") + ", CUDA " + gpu.path("cudaVersion").asText());
         if (run.has("version")) {
@@ -126,6 +179,11 @@ class ResultsReferenceTest {
     }
 
     @Test
+    void shouldEqualTheCommittedPageOfFrameworks() throws IOException {
+        new Page("appliance/docs/reference/frameworks.md").check(frameworks());
+    }
+
+    @Test
     void shouldEqualTheCommittedPageOfTheCommand() {
         new Page("appliance/docs/reference/hawser-check.md").check(new Markdown("`hawser-check --help`",
             "hawser-check").code(Options.USAGE).text());
@@ -139,7 +197,7 @@ class ResultsReferenceTest {
     /** The fields that {@link JsonReport} writes, and no others: a renamed field would leave gaps in the page. */
     @Test
     void shouldReadTheFieldsThatTheReportHas() throws IOException {
-        for (Path file : runs()) {
+        for (Path file : runs(false)) {
             assertEquals(true, file.getFileName().toString().matches("\\d{4}-\\d\\d-\\d\\d-[a-z0-9-]+\\.json"),
                 "a file of results is named <date>-<machine>.json: " + file);
             JsonNode run = new ObjectMapper().readTree(file.toFile());
