@@ -9,7 +9,7 @@ import java.util.function.IntPredicate;
 import java.util.regex.Pattern;
 
 /**
- * The shared memory of the workers of one vGPU that communicate: what NCCL makes, opens and removes as files of
+ * The shared memory of the workers of one vGPU that communicate. NCCL makes, opens and removes it as files of
  * {@value #FOLDER}. No file system has these files. Each is memory without a name in the kernel (memfd), and this
  * object alone knows its name. Its pages count as the memory of the worker that fills them. A name ends with the worker
  * that made it. Thread-safe.
