@@ -82,6 +82,15 @@ public interface MathProvider {
         return null;
     }
 
+    /**
+     * Opens cuSPARSELt.
+     *
+     * @return null when the machine has no such library, or an older one than 0.8; the log gives the reason.
+     */
+    default CusparseLtBackend cusparseLt(GpuBackend gpu) {
+        return null;
+    }
+
     /** Loads what a session needs from files, before the worker enters its jail. */
     default void loadAhead() {
         // Most providers open their libraries later, by the broker.

@@ -28,7 +28,7 @@ public record MathLibraries(Map<String, Path> found, Map<String, String> files) 
     private static final List<String> SONAMES = List.of("libcublas.so.13", "libcublas.so.12", "libcublasLt.so.13",
         "libcublasLt.so.12", "libcufft.so.12", "libcufft.so.11", "libcudnn.so.9", "libnvrtc.so.13", "libnvrtc.so.12",
         "libcusolver.so.12", "libcusolver.so.11", "libcusparse.so.12", "libcurand.so.10", "libnvJitLink.so.13",
-        "libnvJitLink.so.12", "libnccl.so.2", "libopenblas.so.0");
+        "libnvJitLink.so.12", "libnccl.so.2", "libcusparseLt.so.0", "libopenblas.so.0");
     /** A part of NVRTC, which opens it by this name. */
     private static final Pattern NVRTC_BUILTINS = Pattern.compile("libnvrtc-builtins\\.so\\.[0-9]+\\.[0-9]+");
     /** Of the workers' environment (MathProvider.LIBRARIES). */

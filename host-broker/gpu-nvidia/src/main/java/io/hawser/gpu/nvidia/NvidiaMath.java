@@ -7,6 +7,7 @@ import io.hawser.cuda.backend.CufftBackend;
 import io.hawser.cuda.backend.CurandBackend;
 import io.hawser.cuda.backend.CusolverBackend;
 import io.hawser.cuda.backend.CusparseBackend;
+import io.hawser.cuda.backend.CusparseLtBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
@@ -80,5 +81,11 @@ public final class NvidiaMath implements MathProvider {
     public NcclBackend nccl(GpuBackend gpu) {
         NativeLibrary library = MathProvider.load("libnccl.so.2");
         return library == null || gpu.signals() == null ? null : new NvidiaNccl(library, gpu);
+    }
+
+    @Override
+    public CusparseLtBackend cusparseLt(GpuBackend gpu) {
+        NativeLibrary library = MathProvider.load("libcusparseLt.so.0");
+        return library == null ? null : NvidiaCusparseLt.open(library);
     }
 }

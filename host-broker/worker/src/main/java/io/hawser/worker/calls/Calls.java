@@ -12,6 +12,7 @@ import io.hawser.cuda.generated.cufft.CufftOpcodes;
 import io.hawser.cuda.generated.curand.CurandOpcodes;
 import io.hawser.cuda.generated.cusolver.CusolverOpcodes;
 import io.hawser.cuda.generated.cusparse.CusparseOpcodes;
+import io.hawser.cuda.generated.cusparselt.CusparseLtOpcodes;
 import io.hawser.cuda.generated.nccl.NcclOpcodes;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
@@ -64,6 +65,8 @@ public final class Calls implements CallDispatcher {
         use(CusparseOpcodes::isCredited, CusparseOpcodes.cusparseDestroy, HandleKind.CUSPARSE,
             new CusparseCalls(session));
         use(CurandOpcodes::isCredited, CurandOpcodes.hwsRandDestroy, HandleKind.CURAND, new CurandCalls(session));
+        use(CusparseLtOpcodes::isCredited, CusparseLtOpcodes.hwsSltDestroy, HandleKind.CUSPARSELT,
+            new CusparseLtCalls(session));
         use(opcode -> false, NcclOpcodes.hwsNcclEnd, HandleKind.NCCL, new NcclCalls(session));
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);

@@ -6,6 +6,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 
 /**
@@ -17,6 +18,7 @@ import java.util.function.Supplier;
 final class ContentCache<V> {
     private final Key wanted;
     private final Map<Key, V> entries;
+    private final Consumer<V> dropped;
 
     /** Bytes, compared by value. Their number is a multiple of 8. */
     private static final class Key {
@@ -63,6 +65,7 @@ final class ContentCache<V> {
      */
     ContentCache(long keyBytes, int most, Consumer<V> dropped) {
         wanted = new Key(keyBytes);
+        this.dropped = dropped;
         entries = new LinkedHashMap<>(16, 0.75f, true) {
             private static final long serialVersionUID = 1L;
 
@@ -96,6 +99,17 @@ final class ContentCache<V> {
             entries.put(wanted.copy(), found);
         }
         return found;
+    }
+
+    /** Drops the objects for which a condition holds. */
+    void dropIf(Predicate<V> condition) {
+        entries.values().removeIf(value -> {
+            boolean goes = condition.test(value);
+            if (goes) {
+                dropped.accept(value);
+            }
+            return goes;
+        });
     }
 
     /** Number of objects. */

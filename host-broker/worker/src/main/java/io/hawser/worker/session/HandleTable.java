@@ -115,7 +115,8 @@ public final class HandleTable {
             case CONTEXT -> List.of(HandleKind.MODULE, HandleKind.STREAM, HandleKind.EVENT, HandleKind.ARRAY,
                 HandleKind.MIPMAPPED_ARRAY, HandleKind.CUBLAS, HandleKind.CUBLASLT,
                 HandleKind.CUFFT, HandleKind.CUDNN,
-                HandleKind.CUSOLVER, HandleKind.CUSPARSE, HandleKind.CURAND, HandleKind.CONTEXT);
+                HandleKind.CUSOLVER, HandleKind.CUSPARSE, HandleKind.CURAND, HandleKind.CUSPARSELT,
+                HandleKind.CONTEXT);
             case MODULE -> List.of(HandleKind.FUNCTION);
             case MIPMAPPED_ARRAY -> List.of(HandleKind.ARRAY);
             default -> List.of();

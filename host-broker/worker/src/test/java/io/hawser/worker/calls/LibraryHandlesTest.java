@@ -8,6 +8,7 @@ import io.hawser.cuda.generated.cublaslt.CublasLtOpcodes;
 import io.hawser.cuda.generated.cudnn.CudnnOpcodes;
 import io.hawser.cuda.generated.cusolver.CusolverOpcodes;
 import io.hawser.cuda.generated.cusparse.CusparseOpcodes;
+import io.hawser.cuda.generated.cusparselt.CusparseLtOpcodes;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Rig;
@@ -24,7 +25,8 @@ class LibraryHandlesTest {
         CUBLASLT(HandleKind.CUBLASLT, CublasLtOpcodes.cublasLtCreate, CublasLtOpcodes.cublasLtDestroy),
         CUDNN(HandleKind.CUDNN, CudnnOpcodes.cudnnCreate, CudnnOpcodes.cudnnDestroy),
         CUSOLVER(HandleKind.CUSOLVER, CusolverOpcodes.cusolverDnCreate, CusolverOpcodes.cusolverDnDestroy),
-        CUSPARSE(HandleKind.CUSPARSE, CusparseOpcodes.cusparseCreate, CusparseOpcodes.cusparseDestroy);
+        CUSPARSE(HandleKind.CUSPARSE, CusparseOpcodes.cusparseCreate, CusparseOpcodes.cusparseDestroy),
+        CUSPARSELT(HandleKind.CUSPARSELT, CusparseLtOpcodes.hwsSltCreate, CusparseLtOpcodes.hwsSltDestroy);
 
         private final HandleKind kind;
         private final int create;

@@ -7,6 +7,7 @@ import io.hawser.cuda.backend.CufftBackend;
 import io.hawser.cuda.backend.CurandBackend;
 import io.hawser.cuda.backend.CusolverBackend;
 import io.hawser.cuda.backend.CusparseBackend;
+import io.hawser.cuda.backend.CusparseLtBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.MathProvider;
 import io.hawser.cuda.backend.NativeLibrary;
@@ -68,6 +69,13 @@ public final class SoftwareMath implements MathProvider {
     @Override
     public NcclBackend nccl(GpuBackend gpu) {
         return new SoftwareNccl(gpu, NcclBackend.mayCommunicate());
+    }
+
+    @Override
+    public CusparseLtBackend cusparseLt(GpuBackend gpu) {
+        System.getLogger(SoftwareMath.class.getName()).log(System.Logger.Level.WARNING,
+            "the software GPU has no cuSPARSELt: its calls are not supported");
+        return null;
     }
 
     @Override
