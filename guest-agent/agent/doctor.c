@@ -113,7 +113,7 @@ static void check_vgpu(void) {
 /* How the names of the libraries begin that Hawser replaces. */
 static const char *const replaced[] = {"libcuda.so",   "libcudart",   "libnvidia-ml.so", "libcublas",
                                        "libcufft.so",  "libcudnn.so", "libcusolver.so",  "libcusparse.so",
-                                       "libcurand.so", "libnccl.so"};
+                                       "libcurand.so", "libnccl.so",  "libcusparseLt.so"};
 /* The same of NVIDIA's other libraries, which contain a runtime of their own and therefore cannot run in a guest. */
 static const char *const closed[] = {"libcudnn_", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl",
                                      "libcupti",  "libnpp",   "libnvjpeg", "libcufile",   "libcudadevrt"};

@@ -38,6 +38,7 @@ static const struct {
     {"libcusparse.so.12", "libcusparse", "12", true},
     {"libcurand.so.10", "libcurand", "10", true},
     {"libnccl.so.2", "libnccl", "2", true},
+    {"libcusparseLt.so.0", "libcusparseLt", "0", true},
 };
 #define LIBRARIES (sizeof libraries / sizeof *libraries)
 

@@ -186,17 +186,23 @@ echo "int cusparseLtInit(void) { return 0; }" >cusparselt.c
 echo 'int cusparseLtInit(void); int main(void) { return cusparseLtInit(); }' >structured.c
 "$cc" -o structured structured.c nvidia/libcusparseLt.so.0 -Wl,-rpath,"$work/nvidia"
 expect 1 "$hawser" doctor ./structured
-grep -q "^FAIL libcusparseLt.so.0: Hawser does not serve" out || fail "cuSPARSELt not seen: $(cat out)"
+grep -q "^ok   libcusparseLt.so.0: ours" out || fail "doctor does not report our cuSPARSELt: $(cat out)"
+echo "int nvjpegCreateSimple(void) { return 0; }" >nvjpeg.c
+"$cc" -shared -fPIC -o nvidia/libnvjpeg.so.13 -Wl,-soname,libnvjpeg.so.13 nvjpeg.c
+echo 'int nvjpegCreateSimple(void); int main(void) { return nvjpegCreateSimple(); }' >pictures.c
+"$cc" -o pictures pictures.c nvidia/libnvjpeg.so.13 -Wl,-rpath,"$work/nvidia"
+expect 1 "$hawser" doctor ./pictures
+grep -q "^FAIL libnvjpeg.so.13: Hawser does not serve" out || fail "nvJPEG not seen: $(cat out)"
 # With arguments, the program runs, and each library of wheels that it would load is named with its version.
 site=$work/lib/python3/site-packages
 mkdir -p "$site/nvidia/cu13/lib" "$site/nvidia_cublas-13.1.0.3.dist-info" "$site/torch/lib"
 echo 'int cublasCreate_v2(void *handle) { return handle == 0; }' >cublas.c
 "$cc" -shared -fPIC -o "$site/nvidia/cu13/lib/libcublas.so.13" -Wl,-soname,libcublas.so.13 cublas.c
 echo 'nvidia/cu13/lib/libcublas.so.13,sha256=a,1' >"$site/nvidia_cublas-13.1.0.3.dist-info/RECORD"
-cp nvidia/libcusparseLt.so.0 "$site/nvidia/cu13/lib/"
+cp nvidia/libnvjpeg.so.13 "$site/nvidia/cu13/lib/"
 echo 'int cublasCreate_v2(void *handle); int torch(void) { return cublasCreate_v2(0) == 0; }' >torch.c
 "$cc" -shared -fPIC -o "$site/torch/lib/libtorch.so" torch.c "$site/nvidia/cu13/lib/libcublas.so.13" \
-    "$site/nvidia/cu13/lib/libcusparseLt.so.0" -Wl,--no-as-needed -Wl,-rpath,"\$ORIGIN/../../nvidia/cu13/lib"
+    "$site/nvidia/cu13/lib/libnvjpeg.so.13" -Wl,--no-as-needed -Wl,-rpath,"\$ORIGIN/../../nvidia/cu13/lib"
 cat >python.c <<'C'
 #include <dlfcn.h>
 int main(int argc, char **argv) { return argc == 3 && dlopen(argv[2], RTLD_NOW) != 0 ? 0 : 3; }
