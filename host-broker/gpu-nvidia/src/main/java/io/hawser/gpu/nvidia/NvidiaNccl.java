@@ -42,13 +42,19 @@ final class NvidiaNccl implements NcclBackend {
     private static final int NVML_MISSING = 13; // NVML_ERROR_FUNCTION_NOT_FOUND
     private static final System.Logger LOG = System.getLogger(NvidiaNccl.class.getName());
 
+    private static final String LAST_ERROR = "ncclGetLastError";
+    private static final long MAX_TEXT_BYTES = 1024; // NCCL keeps a line of so many characters
+
     private final NcclNative library;
+    private final MethodHandle lastError; // null in old libraries
     private final GpuBackend gpu;
     private final Map<Long, NcclCommunicator> communicators = new ConcurrentHashMap<>(); // by our handle
     private final AtomicLong lastHandle = new AtomicLong();
 
     NvidiaNccl(NativeLibrary library, GpuBackend gpu) {
         this.library = new NcclNative(library);
+        lastError = library.has(LAST_ERROR) ? library.function(LAST_ERROR, ValueLayout.ADDRESS, ValueLayout.ADDRESS)
+            : null;
         this.gpu = gpu;
     }
 
@@ -90,10 +96,25 @@ final class NvidiaNccl implements NcclBackend {
     public int uniqueId(MemorySegment id) {
         int status = library.ncclGetUniqueId(id);
         if (status != ncclSuccess) {
-            LOG.log(Level.WARNING, "NCCL: no id can be made: ncclResult={0} (a vGPU with communication=host has the "
-                + "network that NCCL needs)", status);
+            LOG.log(Level.WARNING, "NCCL: no id can be made: ncclResult={0}: {1} (a vGPU with communication=host has "
+                + "the network that NCCL needs)", status, reason());
         }
         return status;
+    }
+
+    /** What NCCL has said of its last failure in this process. */
+    private String reason() {
+        if (lastError == null) {
+            return "";
+        }
+        try {
+            MemorySegment text = (MemorySegment) lastError.invokeExact(MemorySegment.NULL);
+            return text.address() == 0 ? "" : text.reinterpret(MAX_TEXT_BYTES).getString(0).strip();
+        } catch (IndexOutOfBoundsException e) {
+            return "its reason is longer than a line";
+        } catch (Throwable e) {
+            throw NativeLibrary.unexpected(e);
+        }
     }
 
     @Override
@@ -128,6 +149,7 @@ final class NvidiaNccl implements NcclBackend {
                 status = made[i] == null ? ncclUnhandledCudaError : ncclSuccess;
             }
             if (status != ncclSuccess) {
+                LOG.log(Level.WARNING, "NCCL: a communicator cannot be made: ncclResult={0}: {1}", status, reason());
                 for (int i = 0; i < members.size(); i++) {
                     abort(comms.getAtIndex(ValueLayout.JAVA_LONG, i), made[i]);
                 }
