@@ -98,6 +98,8 @@ static void restrict_attributes(HwsDeviceInfo *info) {
         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, /* cuMemCreate refuses them */
+        CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
     };
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         info->attributes[absent[i]] = 0;

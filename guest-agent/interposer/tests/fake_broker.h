@@ -172,6 +172,8 @@ static void broker_device_info(const hws_record_header_t *request, const uint8_t
     info.pciBus = payload[0];
     info.attributeCount = 160;
     info.attributes[CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED] = 1;
+    info.attributes[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED] = 1; /* as an H100, but not for a guest */
+    info.attributes[CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED] = 1;
     info.attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
     info.attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] = 1024;
     info.attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y] = 1024;

@@ -68,6 +68,11 @@ static void shouldFilterAndRenumberDevices(void) {
     HWS_CHECK(cuDeviceGetPCIBusId(bus, sizeof bus, 0) == CUDA_SUCCESS && strcmp(bus, "0000:02:00.0") == 0);
     HWS_CHECK(cuDeviceGetByPCIBusId(&device, "0000:00:00.0") == CUDA_SUCCESS && device == 1);
     HWS_CHECK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 0) == CUDA_SUCCESS && value == 0);
+    static const CUdevice_attribute absent[] = {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+                                                CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED};
+    for (int i = 0; i < 2; i++) {
+        HWS_CHECK(cuDeviceGetAttribute(&value, absent[i], 0) == CUDA_SUCCESS && value == 0);
+    }
     HWS_CHECK(cuDeviceGetAttribute(&value, (CUdevice_attribute) 9999, 0) == CUDA_ERROR_INVALID_VALUE);
 }
 
