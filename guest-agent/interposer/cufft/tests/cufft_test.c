@@ -3,6 +3,7 @@
  * is replaced by a table that keeps the last record.
  */
 #include "hws_test.h"
+#include "replaced_session.h"
 
 #include "hws_cufft.h"
 #include "hws_cufft_opcodes.h"
@@ -12,69 +13,9 @@
 #define HANDLES 16384 /* of the library */
 #define WORK_BYTES 4096
 
-static _Atomic int gate;
-static int records, made, dropped, destroyed; /* counted */
-static int questions;                         /* for sizes: each has another answer */
-static int answer;                            /* to the next plan */
-static uint32_t last_opcode;
-static unsigned char last[256];
-static bool has_context = true;
-static int current = 7; /* context */
-_Thread_local uint64_t hws_math_stream;
-_Thread_local hws_tls_t hws_tls;
-hws_stream_watcher_t *_Atomic hws_stream_watcher;
-
-CUresult cuCtxGetCurrent(CUcontext *context) {
-    *context = (CUcontext) (uintptr_t) current;
-    return CUDA_SUCCESS;
-}
-
-bool hws_math_need_context(void) {
-    return has_context;
-}
-
-static uint64_t handle_new(hws_kind_t kind) {
-    HWS_CHECK(kind == HWS_KIND_CUFFT);
-    return ((uint64_t) HWS_KIND_CUFFT << 40) + (uint64_t) ++made;
-}
-
-static CUresult may_issue(CUstream stream) {
-    return stream == (CUstream) (uintptr_t) 13 ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
-}
-
-static CUresult unsupported(const char *name) {
-    (void) name;
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-static const hws_service_t service = {
-    .gate = &gate, .handle_new = handle_new, .may_issue = may_issue, .unsupported = unsupported};
-
-const hws_service_t *hws_math_service(void) {
-    return &service;
-}
-
-void hws_handle_drop(hws_kind_t kind, uint64_t handle) {
-    HWS_CHECK(kind == HWS_KIND_CUFFT && handle != 0);
-    dropped++;
-}
-
-int hws_channel_status(void) {
-    return 0;
-}
-
-int hws_channel_fail(int status, const char *format, ...) {
-    (void) format;
-    return status;
-}
-
-static void keep(uint32_t opcode, const void *payload, uint32_t payload_bytes) {
-    HWS_CHECK(payload_bytes <= sizeof last);
-    memset(last, 0, sizeof last);
-    memcpy(last, payload, payload_bytes);
-    last_opcode = opcode;
-    records++;
-}
+static int destroyed; /* counted */
+static int questions; /* for sizes: each has another answer */
+static int answer;    /* to the next plan */
 
 int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes) {
@@ -82,7 +23,7 @@ int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) bulk;
     (void) bulk_bytes;
     HWS_CHECK(opcode == HWS_OPCODE_hwsFftDestroy);
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     destroyed++;
     return 0;
 }
@@ -95,7 +36,7 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
         HWS_CHECK(ranges[i].offset >= offsetof(HwsFftExec, stream));
         HWS_CHECK(ranges[i].offset < offsetof(HwsFftExec, type) || ranges[i].offset >= sizeof(HwsFftExec));
     }
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     return 0;
 }
 
@@ -104,7 +45,7 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) flags;
     (void) bulk;
     (void) bulk_bytes;
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     if (answer != 0) {
         return answer;
     }
@@ -117,22 +58,22 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
 
 static HwsFftExec last_execution(void) {
     HwsFftExec execution;
-    HWS_CHECK(last_opcode == HWS_OPCODE_hwsFftExec);
-    memcpy(&execution, last, sizeof execution);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_hwsFftExec);
+    memcpy(&execution, session.last, sizeof execution);
     return execution;
 }
 
 /* A plan's record: the id, the arguments, whether the worker allocates. */
 static HwsFftPlan last_plan(void) {
     HwsFftPlan plan;
-    HWS_CHECK(last_opcode == HWS_OPCODE_hwsFftMakePlan);
-    memcpy(&plan, last + 8, sizeof plan);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_hwsFftMakePlan);
+    memcpy(&plan, session.last + 8, sizeof plan);
     return plan;
 }
 
 static void should_give_every_handle_another_number(void) {
     static cufftHandle handles[HANDLES];
-    int before = records;
+    int before = session.records;
     for (int i = 0; i < HANDLES; i++) {
         HWS_CHECK(cufftCreate(&handles[i]) == CUFFT_SUCCESS);
         HWS_CHECK(i == 0 || handles[i] != handles[i - 1]);
@@ -149,12 +90,12 @@ static void should_give_every_handle_another_number(void) {
     HWS_CHECK(cufftCreate(&first) == CUFFT_SUCCESS && cufftDestroy(first) == CUFFT_SUCCESS);
     HWS_CHECK(cufftCreate(&second) == CUFFT_SUCCESS && first != second); /* a number returns late */
     HWS_CHECK(cufftDestroy(second) == CUFFT_SUCCESS);
-    HWS_CHECK(records == before); /* handles without plans are the guest's alone */
+    HWS_CHECK(session.records == before); /* handles without plans are the guest's alone */
 }
 
 static void should_refuse_numbers_of_no_handle(void) {
     static const cufftHandle wrong[] = {0, -1, HANDLES, HANDLES + 1, INT32_MAX, INT32_MIN};
-    int before = records;
+    int before = session.records;
     size_t size;
     char data[16];
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -165,31 +106,31 @@ static void should_refuse_numbers_of_no_handle(void) {
         HWS_CHECK(cufftMakePlan1d(wrong[i], 8, CUFFT_C2C, 1, &size) == CUFFT_INVALID_PLAN);
         HWS_CHECK(cufftXtExec(wrong[i], data, data, CUFFT_FORWARD) == CUFFT_INVALID_PLAN);
     }
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
 }
 
 static void should_send_the_state_with_an_execution(void) {
     cufftHandle plan;
     char in[8], out[8];
     HWS_CHECK(cufftPlan1d(&plan, 8, CUFFT_C2C, 1) == CUFFT_SUCCESS);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(cufftSetStream(plan, (CUstream) (uintptr_t) 5) == CUFFT_SUCCESS);
     HWS_CHECK(cufftSetWorkArea(plan, in) == CUFFT_SUCCESS);
-    HWS_CHECK(records == before); /* setters send nothing */
+    HWS_CHECK(session.records == before); /* setters send nothing */
     HWS_CHECK(cufftExecC2C(plan, (cufftComplex *) in, (cufftComplex *) out, CUFFT_INVERSE) == CUFFT_SUCCESS);
     HwsFftExec sent = last_execution();
-    HWS_CHECK(sent.plan == ((uint64_t) HWS_KIND_CUFFT << 40) + (uint64_t) made);
+    HWS_CHECK(sent.plan == session_handle(session.made));
     HWS_CHECK(sent.stream == 5 && sent.workArea == (uintptr_t) in && hws_math_stream == 5);
     HWS_CHECK(sent.type == CUFFT_C2C && sent.direction == CUFFT_INVERSE && sent.isInPlace == 0);
     HWS_CHECK(cufftXtExec(plan, in, in, CUFFT_FORWARD) == CUFFT_SUCCESS);
     sent = last_execution();
     HWS_CHECK(sent.type == 0 && sent.direction == CUFFT_FORWARD && sent.isInPlace == 1);
-    before = records;
+    before = session.records;
     HWS_CHECK(cufftXtExec(plan, NULL, in, CUFFT_FORWARD) == CUFFT_INVALID_VALUE);
     HWS_CHECK(cufftXtExec(plan, in, NULL, CUFFT_FORWARD) == CUFFT_INVALID_VALUE);
     HWS_CHECK(cufftSetStream(plan, (CUstream) (uintptr_t) 13) == CUFFT_SUCCESS);
     HWS_CHECK(cufftXtExec(plan, in, in, CUFFT_FORWARD) == CUFFT_EXEC_FAILED); /* its capture has become invalid */
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     int ended = destroyed;
     HWS_CHECK(cufftDestroy(plan) == CUFFT_SUCCESS && destroyed == ended + 1);
     HWS_CHECK(cufftXtExec(plan, in, in, CUFFT_FORWARD) == CUFFT_INVALID_PLAN);
@@ -202,28 +143,28 @@ static void should_make_a_plan_once(void) {
     HWS_CHECK(cufftGetSize(plan, &size) == CUFFT_INVALID_PLAN);
     HWS_CHECK(cufftSetAutoAllocation(plan, 0) == CUFFT_SUCCESS);
     answer = CUFFT_INVALID_SIZE;
-    int ended = dropped;
+    int ended = session.dropped;
     HWS_CHECK(cufftMakePlan2d(plan, -1, 3, CUFFT_Z2Z, &size) == CUFFT_INVALID_SIZE && size == 0);
-    HWS_CHECK(dropped == ended + 1);
+    HWS_CHECK(session.dropped == ended + 1);
     answer = 0;
     HWS_CHECK(cufftMakePlan2d(plan, 7, 3, CUFFT_Z2Z, &size) == CUFFT_SUCCESS && size == WORK_BYTES);
     HwsFftPlan sent = last_plan();
     HWS_CHECK(sent.function == HWS_FFT_2D && sent.rank == 2 && sent.n[0] == 7 && sent.n[1] == 3 && sent.n[2] == 0);
-    HWS_CHECK(sent.type == CUFFT_Z2Z && sent.batch == 1 && last[8 + sizeof sent] == 0);
-    int before = records;
+    HWS_CHECK(sent.type == CUFFT_Z2Z && sent.batch == 1 && session.last[8 + sizeof sent] == 0);
+    int before = session.records;
     HWS_CHECK(cufftMakePlan1d(plan, 8, CUFFT_C2C, 1, &size) == CUFFT_INVALID_PLAN);
     HWS_CHECK(cufftSetAutoAllocation(plan, 1) == CUFFT_INVALID_PLAN);
     size = 0;
     HWS_CHECK(cufftGetSize(plan, &size) == CUFFT_SUCCESS && size == WORK_BYTES);
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     HWS_CHECK(cufftDestroy(plan) == CUFFT_SUCCESS);
     answer = CUFFT_ALLOC_FAILED;
     plan = 99;
     HWS_CHECK(cufftPlan3d(&plan, 2, 2, 2, CUFFT_R2C) == CUFFT_ALLOC_FAILED && plan == 99);
     answer = 0;
-    has_context = false;
+    session.has_context = false;
     HWS_CHECK(cufftPlan3d(&plan, 2, 2, 2, CUFFT_R2C) == CUFFT_SETUP_FAILED);
-    has_context = true;
+    session.has_context = true;
 }
 
 static void should_pack_every_argument(void) {
@@ -245,15 +186,15 @@ static void should_pack_every_argument(void) {
     sent = last_plan();
     HWS_CHECK(sent.function == HWS_FFT_MANY && sent.n[0] == -7 && sent.hasInembed == 0 && sent.inembed[0] == 0);
     HWS_CHECK(sent.hasOnembed == 1 && sent.onembed[0] == -7 && sent.onembed[1] == 8 && sent.type == CUFFT_D2Z);
-    HWS_CHECK(last[8 + sizeof sent] == 1); /* the worker allocates the work area */
+    HWS_CHECK(session.last[8 + sizeof sent] == 1); /* the worker allocates the work area */
     HWS_CHECK(cufftDestroy(plan) == CUFFT_SUCCESS);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(cufftPlanMany(&plan, 4, shorts, NULL, 1, 0, NULL, 1, 0, CUFFT_C2C, 1) == CUFFT_INVALID_VALUE);
     HWS_CHECK(cufftPlanMany(&plan, 0, shorts, NULL, 1, 0, NULL, 1, 0, CUFFT_C2C, 1) == CUFFT_INVALID_VALUE);
     HWS_CHECK(cufftPlanMany(&plan, 1, NULL, NULL, 1, 0, NULL, 1, 0, CUFFT_C2C, 1) == CUFFT_INVALID_VALUE);
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     HWS_CHECK(cufftEstimate3d(2, 3, 4, CUFFT_R2C, &size) == CUFFT_SUCCESS);
-    HWS_CHECK(last_opcode == HWS_OPCODE_hwsFftGetSize && last[sizeof(HwsFftPlan)] == 1);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_hwsFftGetSize && session.last[sizeof(HwsFftPlan)] == 1);
 }
 
 /* Sizes of many contents, whose answers take the places of others: each must be that of its own question. */
@@ -267,9 +208,9 @@ static void should_ask_for_the_size_of_equal_arguments_once(void) {
     HWS_CHECK(cufftGetSize1d(plan, 64, CUFFT_C2C, 2, &second) == CUFFT_SUCCESS && second != first);
     HWS_CHECK(cufftGetSize1d(plan, 64, CUFFT_C2C, 3, &size) == CUFFT_SUCCESS && size != second && size != first);
     HWS_CHECK(cufftEstimate1d(64, CUFFT_C2R, 2, &size) == CUFFT_SUCCESS && size != second && size != first);
-    current = 8;
+    session.context = 8;
     HWS_CHECK(cufftEstimate1d(64, CUFFT_C2C, 2, &size) == CUFFT_SUCCESS && size != first); /* another GPU, perhaps */
-    current = 7;
+    session.context = 7;
     size_t sizes[500];
     for (int n = 0; n < 500; n++) {
         HWS_CHECK(cufftGetSize1d(plan, n + 1, CUFFT_Z2Z, 1, &sizes[n]) == CUFFT_SUCCESS);
@@ -304,6 +245,7 @@ static void should_keep_properties(void) {
 }
 
 int main(void) {
+    session.kind = HWS_KIND_CUFFT;
     should_give_every_handle_another_number();
     should_refuse_numbers_of_no_handle();
     should_send_the_state_with_an_execution();

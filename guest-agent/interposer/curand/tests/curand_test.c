@@ -3,6 +3,7 @@
  * is replaced by a table that keeps the last record.
  */
 #include "hws_test.h"
+#include "replaced_session.h"
 
 #include "hws_curand.h"
 #include "hws_curand_opcodes.h"
@@ -10,93 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MADE 8 /* generators of the test */
 #define CONSTANTS_BYTES (20000 * sizeof(unsigned int))
 
-static _Atomic int gate;
-static int records, made, dropped, destroyed; /* counted */
-static int answer;                            /* to the next call */
-static uint32_t last_opcode;
-static unsigned char last[256];
-static void *attached[MADE + 1];
-static bool has_context = true;
+static int destroyed;       /* counted */
+static int answer;          /* to the next call */
 static uint64_t part_bytes; /* of the parts that were read since a test has set it to 0 */
-_Thread_local uint64_t hws_math_stream;
-_Thread_local hws_tls_t hws_tls;
-hws_stream_watcher_t *_Atomic hws_stream_watcher;
-
-CUresult cuInit(unsigned int Flags) {
-    (void) Flags;
-    return CUDA_SUCCESS;
-}
-
-bool hws_math_need_context(void) {
-    return has_context;
-}
-
-static uint64_t number_of(uint64_t handle) {
-    uint64_t number = handle - ((uint64_t) HWS_KIND_CURAND << 40);
-    return number >= 1 && number <= (uint64_t) made ? number : 0;
-}
-
-static uint64_t handle_new(hws_kind_t kind) {
-    HWS_CHECK(kind == HWS_KIND_CURAND && made < MADE);
-    return ((uint64_t) HWS_KIND_CURAND << 40) + (uint64_t) ++made;
-}
-
-static void handle_attach(hws_kind_t kind, uint64_t handle, void *data) {
-    HWS_CHECK(kind == HWS_KIND_CURAND);
-    attached[number_of(handle)] = data;
-}
-
-static void *handle_data(hws_kind_t kind, uint64_t handle) {
-    return kind != HWS_KIND_CURAND || number_of(handle) == 0 ? NULL : attached[number_of(handle)];
-}
-
-void hws_handle_drop(hws_kind_t kind, uint64_t handle) {
-    HWS_CHECK(kind == HWS_KIND_CURAND && number_of(handle) != 0);
-    free(attached[number_of(handle)]);
-    attached[number_of(handle)] = NULL;
-    dropped++;
-}
-
-static CUresult may_issue(CUstream stream) {
-    return stream == (CUstream) (uintptr_t) 13 ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
-}
-
-static CUresult unsupported(const char *name) {
-    (void) name;
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-static const hws_service_t service = {.gate = &gate,
-                                      .handle_new = handle_new,
-                                      .handle_attach = handle_attach,
-                                      .handle_data = handle_data,
-                                      .handle_drop = hws_handle_drop,
-                                      .may_issue = may_issue,
-                                      .unsupported = unsupported};
-
-const hws_service_t *hws_math_service(void) {
-    return &service;
-}
-
-int hws_channel_status(void) {
-    return 0;
-}
-
-int hws_channel_fail(int status, const char *format, ...) {
-    (void) format;
-    return status;
-}
-
-static void keep(uint32_t opcode, const void *payload, uint32_t payload_bytes) {
-    HWS_CHECK(payload_bytes <= sizeof last);
-    memset(last, 0, sizeof last);
-    memcpy(last, payload, payload_bytes);
-    last_opcode = opcode;
-    records++;
-}
 
 int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes) {
@@ -104,7 +23,7 @@ int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) bulk;
     (void) bulk_bytes;
     HWS_CHECK(opcode == HWS_OPCODE_hwsRandDestroy);
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     destroyed++;
     return 0;
 }
@@ -116,7 +35,7 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
     for (uint32_t i = 0; i < count; i++) { /* the distribution, the type and the changes belong to the kind */
         HWS_CHECK(ranges[i].offset < offsetof(HwsRandWork, lambda) || ranges[i].offset >= sizeof(HwsRandWork));
     }
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     return answer;
 }
 
@@ -138,7 +57,7 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) flags;
     (void) bulk;
     (void) bulk_bytes;
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     *reply_bytes_p = 0;
     if (answer != 0) {
         return answer;
@@ -166,14 +85,14 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
 
 static HwsRandWork last_work(uint32_t opcode) {
     HwsRandWork work;
-    HWS_CHECK(last_opcode == opcode);
-    memcpy(&work, last, sizeof work);
+    HWS_CHECK(session.last_opcode == opcode);
+    memcpy(&work, session.last, sizeof work);
     return work;
 }
 
 static void should_refuse_what_is_no_generator(void) {
     curandGenerator_t wrong[] = {NULL, (curandGenerator_t) (uintptr_t) 8,
-                                 (curandGenerator_t) (uintptr_t) (((uint64_t) HWS_KIND_CURAND << 40) + MADE)};
+                                 (curandGenerator_t) (uintptr_t) session_handle(8)};
     unsigned int numbers[2];
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         HWS_CHECK(curandSetStream(wrong[i], NULL) == CURAND_STATUS_NOT_INITIALIZED);
@@ -183,27 +102,28 @@ static void should_refuse_what_is_no_generator(void) {
         HWS_CHECK(curandDestroyGenerator(wrong[i]) == CURAND_STATUS_NOT_INITIALIZED);
     }
     HWS_CHECK(curandCreateGenerator(NULL, CURAND_RNG_PSEUDO_XORWOW) == CURAND_STATUS_OUT_OF_RANGE);
-    has_context = false;
+    session.has_context = false;
     curandGenerator_t generator = NULL;
     HWS_CHECK(curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_XORWOW) == CURAND_STATUS_INITIALIZATION_FAILED);
-    has_context = true;
-    HWS_CHECK(records == 0);
+    session.has_context = true;
+    HWS_CHECK(session.records == 0);
     answer = CURAND_STATUS_TYPE_ERROR;
     HWS_CHECK(curandCreateGenerator(&generator, (curandRngType_t) 7) == CURAND_STATUS_TYPE_ERROR);
     answer = 0;
-    HWS_CHECK(generator == NULL && dropped == 1);
+    HWS_CHECK(generator == NULL && session.dropped == 1);
 }
 
 static void should_send_changed_settings_with_the_next_numbers(void) {
     curandGenerator_t generator;
     float numbers[4];
     HWS_CHECK(curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_PHILOX4_32_10) == CURAND_STATUS_SUCCESS);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(curandSetPseudoRandomGeneratorSeed(generator, 5) == CURAND_STATUS_SUCCESS);
-    HWS_CHECK(records == before + 1 && last_opcode == HWS_OPCODE_hwsRandSet); /* waits for the first status */
+    HWS_CHECK(session.records == before + 1
+              && session.last_opcode == HWS_OPCODE_hwsRandSet); /* waits for the first status */
     HWS_CHECK(curandSetPseudoRandomGeneratorSeed(generator, 6) == CURAND_STATUS_SUCCESS);
     HWS_CHECK(curandSetGeneratorOffset(generator, 70) == CURAND_STATUS_SUCCESS);
-    HWS_CHECK(records == before + 2);
+    HWS_CHECK(session.records == before + 2);
     HWS_CHECK(curandSetStream(generator, (CUstream) (uintptr_t) 5) == CURAND_STATUS_SUCCESS);
     HWS_CHECK(curandGenerateNormal(generator, numbers, 4, 1.5f, 2.5f) == CURAND_STATUS_SUCCESS);
     HwsRandWork work = last_work(HWS_OPCODE_hwsRandGenerate);
@@ -223,12 +143,12 @@ static void should_send_changed_settings_with_the_next_numbers(void) {
     work = last_work(HWS_OPCODE_hwsRandGenerate);
     HWS_CHECK(work.function == HWS_RAND_SEEDS && work.changed == 1u << HWS_RAND_OFFSET);
     HWS_CHECK(work.settings[HWS_RAND_OFFSET] == 71);
-    before = records;
+    before = session.records;
     HWS_CHECK(curandGenerate(generator, NULL, 4) == CURAND_STATUS_OUT_OF_RANGE);
     HWS_CHECK(curandGenerate(generator, (unsigned int *) numbers, SIZE_MAX / 2) == CURAND_STATUS_OUT_OF_RANGE);
     HWS_CHECK(curandSetStream(generator, (CUstream) (uintptr_t) 13) == CURAND_STATUS_SUCCESS);
     HWS_CHECK(curandGenerateSeeds(generator) == CURAND_STATUS_LAUNCH_FAILURE); /* its capture has become invalid */
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     int ended = destroyed;
     HWS_CHECK(curandDestroyGenerator(generator) == CURAND_STATUS_SUCCESS && destroyed == ended + 1);
     HWS_CHECK(curandGenerateSeeds(generator) == CURAND_STATUS_NOT_INITIALIZED);
@@ -238,11 +158,11 @@ static void should_wait_for_settings_whose_value_decides(void) {
     curandGenerator_t generator;
     unsigned int numbers[6];
     HWS_CHECK(curandCreateGenerator(&generator, CURAND_RNG_QUASI_SOBOL32) == CURAND_STATUS_SUCCESS);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(curandSetQuasiRandomGeneratorDimensions(generator, 4) == CURAND_STATUS_SUCCESS);
     HWS_CHECK(curandSetQuasiRandomGeneratorDimensions(generator, 3) == CURAND_STATUS_SUCCESS);
     HWS_CHECK(curandSetGeneratorOrdering(generator, CURAND_ORDERING_QUASI_DEFAULT) == CURAND_STATUS_SUCCESS);
-    HWS_CHECK(records == before + 3);
+    HWS_CHECK(session.records == before + 3);
     answer = CURAND_STATUS_OUT_OF_RANGE;
     HWS_CHECK(curandSetQuasiRandomGeneratorDimensions(generator, 20001) == CURAND_STATUS_OUT_OF_RANGE);
     answer = CURAND_STATUS_TYPE_ERROR; /* of a generator without a seed: asked each time */
@@ -294,11 +214,11 @@ static void should_read_a_table_once(void) {
     HWS_CHECK(((unsigned char *) constants)[CONSTANTS_BYTES - 1] == (unsigned char) (CONSTANTS_BYTES - 1));
     curandDirectionVectorSet_t set = CURAND_SCRAMBLED_DIRECTION_VECTORS_32_JOEKUO6;
     HWS_CHECK(curandGetDirectionVectors32(&vectors, set) == CURAND_STATUS_SUCCESS);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(curandGetDirectionVectors32(&again, set) == CURAND_STATUS_SUCCESS);
-    HWS_CHECK(again == vectors && records == before);
+    HWS_CHECK(again == vectors && session.records == before);
     HWS_CHECK(curandGetDirectionVectors32(&again, CURAND_DIRECTION_VECTORS_32_JOEKUO6) == CURAND_STATUS_SUCCESS);
-    HWS_CHECK(again != vectors && records > before);
+    HWS_CHECK(again != vectors && session.records > before);
     free(constants);
     free(vectors);
     free(again);
@@ -308,12 +228,12 @@ static void should_ask_for_the_version_once(void) {
     int value = 0;
     HWS_CHECK(curandGetVersion(NULL) == CURAND_STATUS_OUT_OF_RANGE);
     HWS_CHECK(curandGetVersion(&value) == CURAND_STATUS_SUCCESS && value == 10407);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(curandGetProperty(MAJOR_VERSION, &value) == CURAND_STATUS_SUCCESS && value == 10);
     HWS_CHECK(curandGetProperty(MINOR_VERSION, &value) == CURAND_STATUS_SUCCESS && value == 4);
     HWS_CHECK(curandGetProperty(PATCH_LEVEL, &value) == CURAND_STATUS_SUCCESS && value == 7);
     HWS_CHECK(curandGetProperty((libraryPropertyType) 3, &value) == CURAND_STATUS_OUT_OF_RANGE);
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
 }
 
 static void should_pass_the_addresses_of_distributions(void) {
@@ -322,11 +242,12 @@ static void should_pass_the_addresses_of_distributions(void) {
     HWS_CHECK(curandCreatePoissonDistribution(2.5, &made_here) == CURAND_STATUS_SUCCESS);
     HWS_CHECK((uintptr_t) made_here == 0x7000);
     HWS_CHECK(curandDestroyDistribution(made_here) == CURAND_STATUS_SUCCESS);
-    HWS_CHECK(last_opcode == HWS_OPCODE_hwsRandDropDistribution);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_hwsRandDropDistribution);
     HWS_CHECK(curandDestroyDistribution(NULL) == CURAND_STATUS_NOT_INITIALIZED);
 }
 
 int main(void) {
+    session.kind = HWS_KIND_CURAND;
     should_refuse_what_is_no_generator();
     should_send_changed_settings_with_the_next_numbers();
     should_wait_for_settings_whose_value_decides();

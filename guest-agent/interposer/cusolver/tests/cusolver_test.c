@@ -3,105 +3,21 @@
  * sends nothing. The session is replaced by a table that keeps the last record.
  */
 #include "hws_test.h"
+#include "replaced_session.h"
 
 #include "hws_cusolver.h"
 #include "hws_cusolver_functions.h"
 #include "hws_cusolver_opcodes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#define HANDLES 8
-#define ID(number) (((uint64_t) HWS_KIND_CUSOLVER << 40) + (uint64_t) (number))
-
-static _Atomic int gate;
-static int records, made, dropped, forgotten, questions; /* counted */
-static int answer;                                       /* to the next call */
-static uint32_t last_opcode;
-static unsigned char last[512];
-static bool has_context = true;
+static int forgotten, questions; /* counted */
+static int answer;               /* to the next call */
 static int device = 3;
-static void *data[HANDLES];
-_Thread_local uint64_t hws_math_stream;
-_Thread_local hws_tls_t hws_tls;
-hws_stream_watcher_t *_Atomic hws_stream_watcher;
-
-bool hws_math_need_context(void) {
-    return has_context;
-}
-
-CUresult cuCtxGetCurrent(CUcontext *context) {
-    *context = (CUcontext) (uintptr_t) 1;
-    return CUDA_SUCCESS;
-}
 
 CUresult cuCtxGetDevice(CUdevice *result) {
     *result = device;
     return CUDA_SUCCESS;
-}
-
-static uint64_t handle_new(hws_kind_t kind) {
-    HWS_CHECK(kind == HWS_KIND_CUSOLVER && made + 1 < HANDLES);
-    return ID(++made);
-}
-
-static void handle_attach(hws_kind_t kind, uint64_t handle, void *state) {
-    HWS_CHECK(kind == HWS_KIND_CUSOLVER);
-    data[handle - ID(0)] = state;
-}
-
-static void *handle_data(hws_kind_t kind, uint64_t handle) {
-    HWS_CHECK(kind == HWS_KIND_CUSOLVER);
-    return handle > ID(0) && handle < ID(HANDLES) ? data[handle - ID(0)] : NULL;
-}
-
-static void handle_drop(hws_kind_t kind, uint64_t handle) {
-    HWS_CHECK(kind == HWS_KIND_CUSOLVER && data[handle - ID(0)] != NULL);
-    free(data[handle - ID(0)]);
-    data[handle - ID(0)] = NULL;
-    dropped++;
-}
-
-static CUresult may_issue(CUstream stream) {
-    return stream == (CUstream) (uintptr_t) 13 ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
-}
-
-static CUresult unsupported(const char *name) {
-    (void) name;
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-static const hws_service_t service = {.gate = &gate,
-                                      .handle_new = handle_new,
-                                      .handle_attach = handle_attach,
-                                      .handle_data = handle_data,
-                                      .handle_drop = handle_drop,
-                                      .may_issue = may_issue,
-                                      .unsupported = unsupported};
-
-const hws_service_t *hws_math_service(void) {
-    return &service;
-}
-
-void hws_handle_drop(hws_kind_t kind, uint64_t handle) {
-    handle_drop(kind, handle);
-}
-
-int hws_channel_status(void) {
-    return 0;
-}
-
-int hws_channel_fail(int status, const char *format, ...) {
-    (void) format;
-    return status;
-}
-
-static void keep(uint32_t opcode, const void *payload, uint32_t payload_bytes) {
-    HWS_CHECK(payload_bytes <= sizeof last);
-    memset(last, 0, sizeof last);
-    memcpy(last, payload, payload_bytes);
-    last_opcode = opcode;
-    records++;
 }
 
 int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
@@ -109,7 +25,7 @@ int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) flags;
     (void) bulk;
     (void) bulk_bytes;
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     forgotten += opcode == HWS_OPCODE_hwsSolverForget;
     return 0;
 }
@@ -120,7 +36,7 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
     for (uint32_t i = 0; i < count; i++) { /* modes of the handle belong to the kind */
         HWS_CHECK(ranges[i].offset < offsetof(HwsSolverHandle, device) || ranges[i].offset >= sizeof(HwsSolverHandle));
     }
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     return answer;
 }
 
@@ -129,7 +45,7 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) flags;
     (void) bulk;
     (void) bulk_bytes;
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     if (answer != 0) {
         return answer;
     }
@@ -146,14 +62,14 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
 
 static HwsSolverHandle last_handle(void) {
     HwsSolverHandle state;
-    memcpy(&state, last, sizeof state);
+    memcpy(&state, session.last, sizeof state);
     return state;
 }
 
 static cusolverDnHandle_t create(void) {
     cusolverDnHandle_t handle = NULL;
     HWS_CHECK(cusolverDnCreate(&handle) == CUSOLVER_STATUS_SUCCESS);
-    HWS_CHECK(last_opcode == HWS_OPCODE_cusolverDnCreate);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_cusolverDnCreate);
     return handle;
 }
 
@@ -164,8 +80,9 @@ static cusolverStatus_t potrf(cusolverDnHandle_t handle) {
 }
 
 static void should_refuse_calls_without_a_handle(void) {
-    int before = records, size = 77;
-    cusolverDnHandle_t wrong[] = {NULL, (cusolverDnHandle_t) (uintptr_t) ID(7), (cusolverDnHandle_t) memory};
+    int before = session.records, size = 77;
+    cusolverDnHandle_t wrong[] = {NULL, (cusolverDnHandle_t) (uintptr_t) session_handle(7),
+                                  (cusolverDnHandle_t) memory};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         HWS_CHECK(potrf(wrong[i]) == CUSOLVER_STATUS_NOT_INITIALIZED);
         HWS_CHECK(cusolverDnSetStream(wrong[i], NULL) == CUSOLVER_STATUS_NOT_INITIALIZED);
@@ -174,20 +91,20 @@ static void should_refuse_calls_without_a_handle(void) {
                   == CUSOLVER_STATUS_NOT_INITIALIZED);
     }
     HWS_CHECK(cusolverDnCreate(NULL) == CUSOLVER_STATUS_INVALID_VALUE);
-    has_context = false;
+    session.has_context = false;
     HWS_CHECK(cusolverDnCreate(&wrong[0]) == CUSOLVER_STATUS_NOT_INITIALIZED);
-    has_context = true;
-    HWS_CHECK(records == before && size == 77);
+    session.has_context = true;
+    HWS_CHECK(session.records == before && size == 77);
     answer = CUSOLVER_STATUS_NOT_SUPPORTED; /* the machine has no such library */
-    before = dropped;
+    before = session.dropped;
     HWS_CHECK(cusolverDnCreate(&wrong[0]) == CUSOLVER_STATUS_NOT_SUPPORTED && wrong[0] == NULL);
-    HWS_CHECK(dropped == before + 1);
+    HWS_CHECK(session.dropped == before + 1);
     answer = 0;
 }
 
 static void should_send_the_state_with_a_call(void) {
     cusolverDnHandle_t handle = create();
-    int before = records;
+    int before = session.records;
     CUstream stream = NULL;
     cusolverDeterministicMode_t mode;
     cusolverMathMode_t math;
@@ -203,14 +120,14 @@ static void should_send_the_state_with_a_call(void) {
     HWS_CHECK(cusolverDnSetDeterministicMode(handle, (cusolverDeterministicMode_t) 3) == CUSOLVER_STATUS_INVALID_VALUE);
     HWS_CHECK(cusolverDnSetMathMode(handle, (cusolverMathMode_t) 0) == CUSOLVER_STATUS_INVALID_VALUE);
     HWS_CHECK(cusolverDnGetStream(handle, &stream) == CUSOLVER_STATUS_SUCCESS && stream == (CUstream) (uintptr_t) 5);
-    HWS_CHECK(records == before); /* setters and getters send nothing */
-    HWS_CHECK(potrf(handle) == CUSOLVER_STATUS_SUCCESS && last_opcode == HWS_OPCODE_cusolverDnSpotrf);
+    HWS_CHECK(session.records == before); /* setters and getters send nothing */
+    HWS_CHECK(potrf(handle) == CUSOLVER_STATUS_SUCCESS && session.last_opcode == HWS_OPCODE_cusolverDnSpotrf);
     HwsSolverHandle sent = last_handle();
     HWS_CHECK(sent.id == (uintptr_t) handle && sent.stream == 5 && sent.device == device);
     HWS_CHECK(sent.deterministicMode == CUSOLVER_ALLOW_NON_DETERMINISTIC_RESULTS && sent.mathMode == 0);
     HWS_CHECK(cusolverDnSetStream(handle, (CUstream) (uintptr_t) 13) == CUSOLVER_STATUS_SUCCESS);
-    before = records;
-    HWS_CHECK(potrf(handle) == CUSOLVER_STATUS_EXECUTION_FAILED && records == before);
+    before = session.records;
+    HWS_CHECK(potrf(handle) == CUSOLVER_STATUS_EXECUTION_FAILED && session.records == before);
     HWS_CHECK(cusolverDnDestroy(handle) == CUSOLVER_STATUS_SUCCESS);
     HWS_CHECK(potrf(handle) == CUSOLVER_STATUS_NOT_INITIALIZED);
 }
@@ -261,7 +178,7 @@ static cusolverStatus_t generic(cusolverDnHandle_t handle, cusolverDnParams_t pa
 static void should_send_algorithms_as_content(void) {
     cusolverDnHandle_t handle = create();
     cusolverDnParams_t params = NULL;
-    int before = records;
+    int before = session.records;
     HWS_CHECK(cusolverDnCreateParams(NULL) == CUSOLVER_STATUS_INVALID_VALUE);
     HWS_CHECK(cusolverDnCreateParams(&params) == CUSOLVER_STATUS_SUCCESS);
     HWS_CHECK(cusolverDnSetAdvOptions(params, CUSOLVERDN_POTRF, CUSOLVER_ALG_1) == CUSOLVER_STATUS_SUCCESS);
@@ -275,14 +192,14 @@ static void should_send_algorithms_as_content(void) {
     HWS_CHECK(cusolverDnCreateSyevjInfo(&info) == CUSOLVER_STATUS_SUCCESS);
     HWS_CHECK(generic(handle, (cusolverDnParams_t) info, NULL, 0) == CUSOLVER_STATUS_INVALID_VALUE);
     HWS_CHECK(cusolverDnDestroySyevjInfo(info) == CUSOLVER_STATUS_SUCCESS);
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     HWS_CHECK(generic(handle, params, memory, sizeof memory) == CUSOLVER_STATUS_SUCCESS);
     HwsSolverParams sent;
-    memcpy(&sent, last + sizeof(HwsSolverHandle), sizeof sent);
+    memcpy(&sent, session.last + sizeof(HwsSolverHandle), sizeof sent);
     HWS_CHECK(sent.isNull == 0 && sent.algorithms[0] == -1 && sent.algorithms[1] == CUSOLVER_ALG_1);
     HWS_CHECK(sent.algorithms[2] == -1);
     HWS_CHECK(generic(handle, NULL, NULL, 0) == CUSOLVER_STATUS_SUCCESS);
-    memcpy(&sent, last + sizeof(HwsSolverHandle), sizeof sent);
+    memcpy(&sent, session.last + sizeof(HwsSolverHandle), sizeof sent);
     HWS_CHECK(sent.isNull == 1);
     HWS_CHECK(cusolverDnDestroyParams(params) == CUSOLVER_STATUS_SUCCESS);
     HWS_CHECK(cusolverDnDestroy(handle) == CUSOLVER_STATUS_SUCCESS);
@@ -295,7 +212,7 @@ static cusolverStatus_t syevj(cusolverDnHandle_t handle, syevjInfo_t info) {
 
 static HwsSolverJacobi last_settings(void) {
     HwsSolverJacobi settings;
-    memcpy(&settings, last + 96, sizeof settings);
+    memcpy(&settings, session.last + 96, sizeof settings);
     return settings;
 }
 
@@ -303,7 +220,7 @@ static void should_send_settings_as_content(void) {
     cusolverDnHandle_t handle = create();
     syevjInfo_t info = NULL, unused = NULL;
     gesvdjInfo_t other = NULL;
-    int before = records;
+    int before = session.records;
     HWS_CHECK(cusolverDnCreateSyevjInfo(&info) == CUSOLVER_STATUS_SUCCESS);
     HWS_CHECK(cusolverDnCreateSyevjInfo(&unused) == CUSOLVER_STATUS_SUCCESS);
     HWS_CHECK(cusolverDnCreateGesvdjInfo(&other) == CUSOLVER_STATUS_SUCCESS);
@@ -312,7 +229,7 @@ static void should_send_settings_as_content(void) {
     HWS_CHECK(cusolverDnXsyevjSetMaxSweeps((syevjInfo_t) other, 15) == CUSOLVER_STATUS_INVALID_VALUE);
     HWS_CHECK(cusolverDnXgesvdjSetSortEig(NULL, 1) == CUSOLVER_STATUS_INVALID_VALUE);
     HWS_CHECK(cusolverDnDestroyGesvdjInfo((gesvdjInfo_t) info) == CUSOLVER_STATUS_INVALID_VALUE);
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     HWS_CHECK(syevj(handle, info) == CUSOLVER_STATUS_SUCCESS);
     HwsSolverJacobi sent = last_settings();
     HWS_CHECK(sent.id != 0 && sent.isGesvdj == 0 && sent.given == (HWS_SOLVER_TOLERANCE | HWS_SOLVER_SWEEPS));
@@ -325,7 +242,7 @@ static void should_send_settings_as_content(void) {
     HWS_CHECK(cusolverDnDestroySyevjInfo(unused) == CUSOLVER_STATUS_SUCCESS && forgotten == 0); /* no call named it */
     HWS_CHECK(cusolverDnDestroySyevjInfo(info) == CUSOLVER_STATUS_SUCCESS && forgotten == 1);
     uint64_t id;
-    memcpy(&id, last, sizeof id);
+    memcpy(&id, session.last, sizeof id);
     HWS_CHECK(id == sent.id);
     HWS_CHECK(cusolverDnDestroyGesvdjInfo(other) == CUSOLVER_STATUS_SUCCESS);
     HWS_CHECK(cusolverDnDestroyGesvdjInfo(NULL) == CUSOLVER_STATUS_SUCCESS);
@@ -340,30 +257,29 @@ static void should_send_numbers_of_a_range(void) {
                                 CUDA_R_64F, memory, 4, &low, NULL, 0, 0, &found, CUDA_R_64F, memory, CUDA_R_64F, memory,
                                 8, NULL, 0, (int *) memory)
               == CUSOLVER_STATUS_SUCCESS);
-    HWS_CHECK(last_opcode == HWS_OPCODE_cusolverDnXsyevdx && found == questions);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_cusolverDnXsyevdx && found == questions);
     bool has_number = false;
-    for (size_t i = 0; i + sizeof low <= sizeof last; i += 8) {
-        has_number |= memcmp(last + i, &low, sizeof low) == 0;
+    for (size_t i = 0; i + sizeof low <= sizeof session.last; i += 8) {
+        has_number |= memcmp(session.last + i, &low, sizeof low) == 0;
     }
     HWS_CHECK(has_number);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(cusolverDnXsyevdx(handle, NULL, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_V, CUBLAS_FILL_MODE_LOWER, 4,
                                 CUDA_R_64F, memory, 4, &low, NULL, 0, 0, NULL, CUDA_R_64F, memory, CUDA_R_64F, memory,
                                 8, NULL, 0, (int *) memory)
               == CUSOLVER_STATUS_INVALID_VALUE);
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     HWS_CHECK(cusolverDnDestroy(handle) == CUSOLVER_STATUS_SUCCESS);
 }
 
 int main(void) {
+    session.kind = HWS_KIND_CUSOLVER;
     should_refuse_calls_without_a_handle();
     should_send_the_state_with_a_call();
-    made = 0;
     should_ask_for_a_size_once();
-    made = 0;
     should_send_algorithms_as_content();
     should_send_settings_as_content();
     should_send_numbers_of_a_range();
-    HWS_CHECK(dropped == 7);
+    HWS_CHECK(session.dropped == 7);
     return 0;
 }

@@ -3,6 +3,7 @@
  * are asked once. The session is replaced by a table that keeps the last record.
  */
 #include "hws_test.h"
+#include "replaced_session.h"
 
 #include "hws_cusparse.h"
 
@@ -10,96 +11,14 @@
 #include "hws_cusparse_functions.h"
 #include "hws_cusparse_opcodes.h"
 
-#include <stdlib.h>
-
-#define HANDLE (((uint64_t) HWS_KIND_CUSPARSE << 40) + 1)
-
-static _Atomic int gate;
-static int records, probes, dropped;
+static int probes, dropped;
 static int64_t elements = -1; /* of the answer to an analysis */
 static uint64_t size = 4096;  /* of the answer to a question */
 static int answer;
-static int current = 7; /* context */
-static uint32_t last_opcode;
-static unsigned char last[1024];
-static void *attached;
-_Thread_local uint64_t hws_math_stream;
-_Thread_local hws_tls_t hws_tls;
-hws_stream_watcher_t *_Atomic hws_stream_watcher;
-
-CUresult cuCtxGetCurrent(CUcontext *context) {
-    *context = (CUcontext) (uintptr_t) current;
-    return CUDA_SUCCESS;
-}
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void *source, size_t bytes) {
     memcpy((void *) (uintptr_t) target, source, bytes);
     return CUDA_SUCCESS;
-}
-
-bool hws_math_need_context(void) {
-    return true;
-}
-
-static uint64_t handle_new(hws_kind_t kind) {
-    return ((uint64_t) kind << 40) + 1;
-}
-
-static void handle_attach(hws_kind_t kind, uint64_t handle, void *data) {
-    HWS_CHECK(kind == HWS_KIND_CUSPARSE && handle == HANDLE);
-    attached = data;
-}
-
-static void *handle_data(hws_kind_t kind, uint64_t handle) {
-    return kind == HWS_KIND_CUSPARSE && handle == HANDLE ? attached : NULL;
-}
-
-static void handle_drop(hws_kind_t kind, uint64_t handle) {
-    (void) kind;
-    (void) handle;
-}
-
-static CUresult may_issue(CUstream stream) {
-    return stream == (CUstream) (uintptr_t) 13 ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
-}
-
-static CUresult unsupported(const char *name) {
-    (void) name;
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-static const hws_service_t service = {.gate = &gate,
-                                      .handle_new = handle_new,
-                                      .handle_attach = handle_attach,
-                                      .handle_data = handle_data,
-                                      .handle_drop = handle_drop,
-                                      .may_issue = may_issue,
-                                      .unsupported = unsupported};
-
-const hws_service_t *hws_math_service(void) {
-    return &service;
-}
-
-void hws_handle_drop(hws_kind_t kind, uint64_t handle) {
-    (void) kind;
-    (void) handle;
-}
-
-int hws_channel_status(void) {
-    return 0;
-}
-
-int hws_channel_fail(int status, const char *format, ...) {
-    (void) format;
-    return status;
-}
-
-static void keep(uint32_t opcode, const void *payload, uint32_t payload_bytes) {
-    HWS_CHECK(payload_bytes <= sizeof last); /* so that it is remembered */
-    memset(last, 0, sizeof last);
-    memcpy(last, payload, payload_bytes);
-    last_opcode = opcode;
-    records++;
 }
 
 int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
@@ -108,7 +27,7 @@ int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) bulk;
     (void) bulk_bytes;
     HWS_CHECK(opcode == HWS_OPCODE_hwsSparseDrop);
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     dropped++;
     return 0;
 }
@@ -117,7 +36,7 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
               uint32_t count) {
     (void) ranges;
     HWS_CHECK(flags == HWS_FLAG_CREDITED && count > 0);
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     probes++;
     return 0;
 }
@@ -127,7 +46,7 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) flags;
     (void) bulk;
     (void) bulk_bytes;
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     if (answer != 0) {
         return answer;
     }
@@ -150,13 +69,13 @@ static cusparseHandle_t handle;
 /* The parts of a record of a generic function. */
 static HwsSparseOperation operation(void) {
     HwsSparseOperation sent;
-    memcpy(&sent, last + sizeof(HwsSparseHandle), sizeof sent);
+    memcpy(&sent, session.last + sizeof(HwsSparseHandle), sizeof sent);
     return sent;
 }
 
 static HwsScalar number(int which) {
     HwsScalar sent;
-    memcpy(&sent, last + sizeof(HwsSparseHandle) + sizeof(HwsSparseOperation) + (size_t) which * sizeof sent,
+    memcpy(&sent, session.last + sizeof(HwsSparseHandle) + sizeof(HwsSparseOperation) + (size_t) which * sizeof sent,
            sizeof sent);
     return sent;
 }
@@ -164,7 +83,7 @@ static HwsScalar number(int which) {
 static HwsSparseContent content(int which) {
     HwsSparseContent sent;
     memcpy(&sent,
-           last + sizeof(HwsSparseHandle) + sizeof(HwsSparseOperation) + 2 * sizeof(HwsScalar)
+           session.last + sizeof(HwsSparseHandle) + sizeof(HwsSparseOperation) + 2 * sizeof(HwsScalar)
                + (size_t) which * sizeof sent,
            sizeof sent);
     return sent;
@@ -198,7 +117,7 @@ static cusparseStatus_t product(const double *alpha, const double *beta) {
 }
 
 static void should_keep_contents_in_the_guest(void) {
-    int before = records;
+    int before = session.records;
     make();
     int64_t rows, cols, nnz;
     void *offsets, *indices, *values;
@@ -228,14 +147,14 @@ static void should_keep_contents_in_the_guest(void) {
     HWS_CHECK(cusparseCreateDnMat(&dense, -1, 4, 9, memory, CUDA_R_32F, CUSPARSE_ORDER_COL)
               == CUSPARSE_STATUS_INVALID_VALUE);
     end();
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
 }
 
 static void should_send_contents_and_numbers_with_a_call(void) {
     make();
     double alpha = 2.5, beta = -1;
     HWS_CHECK(cusparseSetStream(handle, (CUstream) (uintptr_t) 5) == CUSPARSE_STATUS_SUCCESS);
-    HWS_CHECK(product(&alpha, &beta) == CUSPARSE_STATUS_SUCCESS && last_opcode == HWS_OPCODE_hwsSparseRun);
+    HWS_CHECK(product(&alpha, &beta) == CUSPARSE_STATUS_SUCCESS && session.last_opcode == HWS_OPCODE_hwsSparseRun);
     HwsSparseOperation sent = operation();
     HWS_CHECK(sent.function == HWS_SPARSE_SPMV && sent.opA == CUSPARSE_OPERATION_TRANSPOSE && sent.state == 0);
     HWS_CHECK(sent.computeType == CUDA_R_64F && sent.alg == CUSPARSE_SPMV_CSR_ALG2 && hws_math_stream == 5);
@@ -248,7 +167,7 @@ static void should_send_contents_and_numbers_with_a_call(void) {
     HWS_CHECK(product(&alpha, &beta) == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(number(0).onDevice == 1 && number(0).address == (uintptr_t) &alpha && number(0).value[0] == 0);
     HWS_CHECK(cusparseSetPointerMode(handle, CUSPARSE_POINTER_MODE_HOST) == CUSPARSE_STATUS_SUCCESS);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(product(NULL, &beta) == CUSPARSE_STATUS_INVALID_VALUE);
     HWS_CHECK(cusparseSpMV(handle, CUSPARSE_OPERATION_TRANSPOSE, &alpha, CONST_MAT, NULL, &beta, y, CUDA_R_64F,
                            CUSPARSE_SPMV_CSR_ALG2, memory)
@@ -258,7 +177,7 @@ static void should_send_contents_and_numbers_with_a_call(void) {
               == CUSPARSE_STATUS_NOT_INITIALIZED);
     HWS_CHECK(cusparseSetStream(handle, (CUstream) (uintptr_t) 13) == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(product(&alpha, &beta) == CUSPARSE_STATUS_EXECUTION_FAILED); /* its capture has become invalid */
-    HWS_CHECK(cusparseSetStream(handle, NULL) == CUSPARSE_STATUS_SUCCESS && records == before);
+    HWS_CHECK(cusparseSetStream(handle, NULL) == CUSPARSE_STATUS_SUCCESS && session.records == before);
     end();
 }
 
@@ -273,18 +192,18 @@ static size_t asked(double alpha) {
 static void should_ask_for_a_size_once(void) {
     make();
     size_t first = asked(1);
-    int before = records;
+    int before = session.records;
     size++;
-    HWS_CHECK(asked(2) == first && records == before); /* the number does not count */
+    HWS_CHECK(asked(2) == first && session.records == before); /* the number does not count */
     HWS_CHECK(cusparseCsrSetPointers(matrix, memory, memory + 1, memory + 3) == CUSPARSE_STATUS_SUCCESS);
-    HWS_CHECK(asked(2) == size && records == before + 1); /* another alignment */
-    current = 8;
-    HWS_CHECK(asked(2) == size && records == before + 2); /* another GPU, perhaps */
-    current = 7;
+    HWS_CHECK(asked(2) == size && session.records == before + 1); /* another alignment */
+    session.context = 8;
+    HWS_CHECK(asked(2) == size && session.records == before + 2); /* another GPU, perhaps */
+    session.context = 7;
     HWS_CHECK(cusparseDestroyDnVec(CONST_Y) == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(cusparseCreateDnVec(&y, 9, memory + 4, CUDA_R_64F) == CUSPARSE_STATUS_SUCCESS);
     size++;
-    HWS_CHECK(asked(2) == size && records == before + 3);
+    HWS_CHECK(asked(2) == size && session.records == before + 3);
     answer = CUSPARSE_STATUS_INVALID_VALUE; /* not remembered */
     size_t bytes = 1;
     for (int i = 0; i < 2; i++) {
@@ -292,7 +211,7 @@ static void should_ask_for_a_size_once(void) {
                                           CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, &bytes)
                   == CUSPARSE_STATUS_INVALID_VALUE);
     }
-    HWS_CHECK(records == before + 5 && bytes == 1);
+    HWS_CHECK(session.records == before + 5 && bytes == 1);
     answer = 0;
     size_t sort = 0;
     HWS_CHECK(cusparseXcsrsort_bufferSizeExt(handle, 3, 4, 5, (const int *) (void *) memory,
@@ -301,7 +220,7 @@ static void should_ask_for_a_size_once(void) {
     HWS_CHECK(cusparseXcsrsort_bufferSizeExt(handle, 3, 4, 5, (const int *) (void *) memory,
                                              (const int *) (void *) memory, &sort)
               == CUSPARSE_STATUS_SUCCESS);
-    HWS_CHECK(records == before + 6 && sort == size);
+    HWS_CHECK(session.records == before + 6 && sort == size);
     end();
 }
 
@@ -331,15 +250,16 @@ static void should_keep_state_in_the_worker(void) {
     HWS_CHECK(cusparseSpSV_destroyDescr(wrong) == CUSPARSE_STATUS_INVALID_VALUE);
     HWS_CHECK(cusparseSpGEMM_destroyDescr(descriptor) == CUSPARSE_STATUS_SUCCESS && dropped == before + 1);
     end();
-    HWS_CHECK(dropped == before + 2 && memcmp(last, &id, sizeof id) == 0);
+    HWS_CHECK(dropped == before + 2 && memcmp(session.last, &id, sizeof id) == 0);
 }
 
 int main(void) {
+    session.kind = HWS_KIND_CUSPARSE;
     HWS_CHECK(cusparseCreate(&handle) == CUSPARSE_STATUS_SUCCESS);
     should_keep_contents_in_the_guest();
     should_send_contents_and_numbers_with_a_call();
     should_ask_for_a_size_once();
     should_keep_state_in_the_worker();
-    free(attached);
+    session_close();
     return 0;
 }

@@ -3,19 +3,17 @@
  * algorithms that a search finds, and wrong calls. The session is replaced by a table that keeps the last record.
  */
 #include "hws_test.h"
+#include "replaced_session.h"
 
 #include "hws_cusparselt.h"
 #include "hws_cusparselt_opcodes.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define MADE 16 /* handles of the test */
 #define MAX_ID 7
 #define WORKSPACE_BYTES 4096
 #define CAPTURING 21 /* a stream */
-#define INVALIDATED 13
 
 /* Where a record of work has its parts. */
 #define MATMUL_OFFSET sizeof(HwsSltTarget)
@@ -23,101 +21,9 @@
 #define ALGORITHM_OFFSET (MATRICES_OFFSET + 4 * sizeof(HwsSltMatrix))
 #define AFTER_OFFSET (ALGORITHM_OFFSET + sizeof(HwsSltAlgorithm))
 
-static _Atomic int gate;
-static int records, made, dropped, destroyed, unsupported_calls; /* counted */
-static int answer;                                               /* to the next call */
-static int compressed_answer;                                    /* in the facts */
-static uint32_t last_opcode;
-static unsigned char last[1024];
-static void *attached[MADE + 1];
-static bool has_context = true;
-_Thread_local uint64_t hws_math_stream;
-_Thread_local hws_tls_t hws_tls;
-hws_stream_watcher_t *_Atomic hws_stream_watcher;
-
-CUresult cuInit(unsigned int Flags) {
-    (void) Flags;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetCurrent(CUcontext *pctx) {
-    *pctx = (CUcontext) (uintptr_t) 8;
-    return CUDA_SUCCESS;
-}
-
-bool hws_math_need_context(void) {
-    return has_context;
-}
-
-static uint64_t number_of(uint64_t handle) {
-    uint64_t number = handle - ((uint64_t) HWS_KIND_CUSPARSELT << 40);
-    return number >= 1 && number <= (uint64_t) made ? number : 0;
-}
-
-static uint64_t handle_new(hws_kind_t kind) {
-    HWS_CHECK(kind == HWS_KIND_CUSPARSELT && made < MADE);
-    return ((uint64_t) HWS_KIND_CUSPARSELT << 40) + (uint64_t) ++made;
-}
-
-static void handle_attach(hws_kind_t kind, uint64_t handle, void *data) {
-    HWS_CHECK(kind == HWS_KIND_CUSPARSELT);
-    attached[number_of(handle)] = data;
-}
-
-static void *handle_data(hws_kind_t kind, uint64_t handle) {
-    return kind != HWS_KIND_CUSPARSELT || number_of(handle) == 0 ? NULL : attached[number_of(handle)];
-}
-
-void hws_handle_drop(hws_kind_t kind, uint64_t handle) {
-    HWS_CHECK(kind == HWS_KIND_CUSPARSELT && number_of(handle) != 0);
-    free(attached[number_of(handle)]);
-    attached[number_of(handle)] = NULL;
-    dropped++;
-}
-
-static CUresult may_issue(CUstream stream) {
-    return stream == (CUstream) (uintptr_t) INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
-}
-
-static CUresult unsupported(const char *name) {
-    HWS_CHECK(strncmp(name, "cusparseLt", 10) == 0);
-    unsupported_calls++;
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-static bool captures(uint64_t stream) {
-    return stream == CAPTURING;
-}
-
-static const hws_service_t service = {.gate = &gate,
-                                      .handle_new = handle_new,
-                                      .handle_attach = handle_attach,
-                                      .handle_data = handle_data,
-                                      .handle_drop = hws_handle_drop,
-                                      .may_issue = may_issue,
-                                      .unsupported = unsupported,
-                                      .captures = captures};
-
-const hws_service_t *hws_math_service(void) {
-    return &service;
-}
-
-int hws_channel_status(void) {
-    return 0;
-}
-
-int hws_channel_fail(int status, const char *format, ...) {
-    (void) format;
-    return status;
-}
-
-static void keep(uint32_t opcode, const void *payload, uint32_t payload_bytes) {
-    HWS_CHECK(payload_bytes <= sizeof last);
-    memset(last, 0, sizeof last);
-    memcpy(last, payload, payload_bytes);
-    last_opcode = opcode;
-    records++;
-}
+static int destroyed;         /* counted */
+static int answer;            /* to the next call */
+static int compressed_answer; /* in the facts */
 
 int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes) {
@@ -125,7 +31,7 @@ int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) bulk;
     (void) bulk_bytes;
     HWS_CHECK(opcode == HWS_OPCODE_hwsSltDestroy);
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     destroyed++;
     return 0;
 }
@@ -137,7 +43,7 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
     for (uint32_t i = 0; i < count; i++) { /* matrices and algorithms belong to the kind of a call */
         HWS_CHECK(ranges[i].offset < MATRICES_OFFSET || ranges[i].offset >= AFTER_OFFSET);
     }
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     return answer;
 }
 
@@ -161,7 +67,7 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) flags;
     (void) bulk;
     (void) bulk_bytes;
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     *reply_bytes_p = 0;
     if (answer != 0) {
         return answer;
@@ -176,7 +82,7 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
             break;
         case HWS_OPCODE_hwsSltMake: {
             uint32_t stage;
-            memcpy(&stage, last + 8, sizeof stage);
+            memcpy(&stage, session.last + 8, sizeof stage);
             HWS_CHECK(reply_capacity >= sizeof(HwsSltFacts));
             *reply_bytes_p = facts((HwsSltStage) stage, reply);
             break;
@@ -194,25 +100,25 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
 
 static HwsSltMatmul last_matmul(void) {
     HwsSltMatmul matmul;
-    memcpy(&matmul, last + MATMUL_OFFSET, sizeof matmul);
+    memcpy(&matmul, session.last + MATMUL_OFFSET, sizeof matmul);
     return matmul;
 }
 
 static HwsSltMatrix last_matrix(int number) {
     HwsSltMatrix matrix;
-    memcpy(&matrix, last + MATRICES_OFFSET + (size_t) number * sizeof matrix, sizeof matrix);
+    memcpy(&matrix, session.last + MATRICES_OFFSET + (size_t) number * sizeof matrix, sizeof matrix);
     return matrix;
 }
 
 static HwsSltAlgorithm last_algorithm(void) {
     HwsSltAlgorithm algorithm;
-    memcpy(&algorithm, last + ALGORITHM_OFFSET, sizeof algorithm);
+    memcpy(&algorithm, session.last + ALGORITHM_OFFSET, sizeof algorithm);
     return algorithm;
 }
 
 static HwsSltTarget last_target(void) {
     HwsSltTarget target;
-    memcpy(&target, last, sizeof target);
+    memcpy(&target, session.last, sizeof target);
     return target;
 }
 
@@ -274,16 +180,16 @@ static void should_refuse_what_is_not_initialized(void) {
     HWS_CHECK(cusparseLtGetVersion(&p.handle, &number) == CUSPARSE_STATUS_NOT_INITIALIZED);
     HWS_CHECK(cusparseLtDenseDescriptorInit(&p.handle, &p.b, 64, 48, 64, 16, CUDA_R_16F, CUSPARSE_ORDER_COL)
               == CUSPARSE_STATUS_NOT_INITIALIZED);
-    has_context = false;
+    session.has_context = false;
     HWS_CHECK(cusparseLtInit(&p.handle) == CUSPARSE_STATUS_NOT_INITIALIZED);
-    has_context = true;
-    HWS_CHECK(records == 0);
+    session.has_context = true;
+    HWS_CHECK(session.records == 0);
     answer = CUSPARSE_STATUS_NOT_SUPPORTED;
-    HWS_CHECK(cusparseLtInit(&p.handle) == CUSPARSE_STATUS_NOT_SUPPORTED && dropped == 1);
+    HWS_CHECK(cusparseLtInit(&p.handle) == CUSPARSE_STATUS_NOT_SUPPORTED && session.dropped == 1);
     answer = 0;
     HWS_CHECK(cusparseLtDestroy(&p.handle) == CUSPARSE_STATUS_NOT_INITIALIZED);
     HWS_CHECK(cusparseLtInit(&p.handle) == CUSPARSE_STATUS_SUCCESS);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(cusparseLtMatmulDescriptorInit(&p.handle, &p.matmul, CUSPARSE_OPERATION_NON_TRANSPOSE,
                                              CUSPARSE_OPERATION_NON_TRANSPOSE, &p.a, &p.b, &p.c, &p.c,
                                              CUSPARSE_COMPUTE_32F)
@@ -299,7 +205,7 @@ static void should_refuse_what_is_not_initialized(void) {
     HWS_CHECK(cusparseLtMatmulAlgSelectionDestroy(&p.selection) == CUSPARSE_STATUS_INVALID_VALUE);
     /* A structure of another kind is none of the wanted kind. */
     HWS_CHECK(cusparseLtMatDescriptorDestroy((void *) &p.handle) == CUSPARSE_STATUS_INVALID_VALUE);
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     end(&p);
 }
 
@@ -307,20 +213,20 @@ static void should_ask_for_each_content_once(void) {
     program_t p, q;
     begin(&p, 32);
     plan(&p);
-    int before = records;
-    HWS_CHECK(cusparseLtInit(&q.handle) == CUSPARSE_STATUS_SUCCESS && records == before + 1);
+    int before = session.records;
+    HWS_CHECK(cusparseLtInit(&q.handle) == CUSPARSE_STATUS_SUCCESS && session.records == before + 1);
     end(&q);
-    before = records;
+    before = session.records;
     begin(&q, 32);
     plan(&q);
-    HWS_CHECK(records == before + 1); /* the handle alone */
+    HWS_CHECK(session.records == before + 1); /* the handle alone */
     size_t size = 0, buffer = 0;
     HWS_CHECK(cusparseLtMatmulGetWorkspace(&q.handle, &q.plan, &size) == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(size == WORKSPACE_BYTES);
     HWS_CHECK(cusparseLtSpMMACompressedSize(&q.handle, &q.plan, &size, &buffer) == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(size == 640 && buffer == 64);
     HWS_CHECK(cusparseLtSpMMACompressedSize2(&q.handle, &q.a, &size, &buffer) == CUSPARSE_STATUS_SUCCESS);
-    HWS_CHECK(records == before + 1);
+    HWS_CHECK(session.records == before + 1);
     HWS_CHECK(cusparseLtSpMMACompressedSize2(&q.handle, &q.b, &size, &buffer) == CUSPARSE_STATUS_INVALID_VALUE);
     int batches = 2;
     HWS_CHECK(cusparseLtMatDescSetAttribute(&q.handle, &q.a, CUSPARSELT_MAT_NUM_BATCHES, &batches, sizeof batches)
@@ -328,14 +234,14 @@ static void should_ask_for_each_content_once(void) {
     compressed_answer = CUSPARSE_STATUS_ALLOC_FAILED;
     HWS_CHECK(cusparseLtSpMMACompressedSize2(&q.handle, &q.a, &size, &buffer) == CUSPARSE_STATUS_ALLOC_FAILED);
     compressed_answer = 0;
-    HWS_CHECK(records == before + 2 && last_opcode == HWS_OPCODE_hwsSltMake);
+    HWS_CHECK(session.records == before + 2 && session.last_opcode == HWS_OPCODE_hwsSltMake);
     answer = CUSPARSE_STATUS_NOT_SUPPORTED; /* errors are not remembered, and leave the descriptor as it was */
     for (int i = 0; i < 2; i++) {
         HWS_CHECK(cusparseLtDenseDescriptorInit(&q.handle, &q.b, 7, 7, 7, 16, CUDA_R_16F, CUSPARSE_ORDER_COL)
                   == CUSPARSE_STATUS_NOT_SUPPORTED);
     }
     answer = 0;
-    HWS_CHECK(records == before + 4 && multiply(&q, NULL, 0) == CUSPARSE_STATUS_SUCCESS);
+    HWS_CHECK(session.records == before + 4 && multiply(&q, NULL, 0) == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(last_matrix(1).rows == 64);
     end(&p);
     end(&q);
@@ -344,7 +250,7 @@ static void should_ask_for_each_content_once(void) {
 static void should_keep_attributes_with_their_sizes(void) {
     program_t p;
     begin(&p, 32);
-    int before = records, whole = 3;
+    int before = session.records, whole = 3;
     int64_t stride = 4096, got_stride = 0;
     float real = 2.5f, got = 0;
     HWS_CHECK(cusparseLtMatDescSetAttribute(&p.handle, &p.b, CUSPARSELT_MAT_BATCH_STRIDE, &stride, sizeof stride)
@@ -387,7 +293,7 @@ static void should_keep_attributes_with_their_sizes(void) {
               == CUSPARSE_STATUS_INVALID_VALUE);
     HWS_CHECK(cusparseLtMatmulDescSetAttribute(&p.handle, &p.matmul, (cusparseLtMatmulDescAttribute_t) 20, &whole, 4)
               == CUSPARSE_STATUS_INVALID_VALUE);
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     plan(&p);
     HWS_CHECK(multiply(&p, NULL, 0) == CUSPARSE_STATUS_SUCCESS);
     HwsSltMatmul sent = last_matmul();
@@ -397,7 +303,7 @@ static void should_keep_attributes_with_their_sizes(void) {
     HWS_CHECK(last_matrix(0).isStructured == 1 && last_matrix(1).batchStride == 0); /* set after the product was made */
     HWS_CHECK(last_matrix(3).order == CUSPARSE_ORDER_ROW && last_matrix(3).ld == 32);
     HwsScalar scalars[2];
-    memcpy(scalars, last + AFTER_OFFSET, sizeof scalars);
+    memcpy(scalars, session.last + AFTER_OFFSET, sizeof scalars);
     HWS_CHECK(scalars[0].onDevice == 1 && scalars[1].onDevice == 1 && scalars[0].address != 0);
     end(&p);
 }
@@ -438,7 +344,7 @@ static void should_carry_the_found_algorithm_to_plan_and_selection(void) {
     HWS_CHECK(attribute_of(&p, CUSPARSELT_MATMUL_ALG_CONFIG_ID) == 0);
     HWS_CHECK(cusparseLtMatmulSearch(&p.handle, &p.plan, &alpha, device, device, &beta, NULL, device, NULL, NULL, 0)
               == CUSPARSE_STATUS_SUCCESS);
-    HWS_CHECK(last_opcode == HWS_OPCODE_hwsSltSearch);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_hwsSltSearch);
     HWS_CHECK(attribute_of(&p, CUSPARSELT_MATMUL_ALG_CONFIG_ID) == 3);
     HWS_CHECK(attribute_of(&p, CUSPARSELT_MATMUL_SPLIT_K) == 2);
     HWS_CHECK(multiply(&p, NULL, 0) == CUSPARSE_STATUS_SUCCESS);
@@ -468,26 +374,26 @@ static void should_send_numbers_and_streams_with_products(void) {
     CUstream streams[9] = {(CUstream) (uintptr_t) 5, (CUstream) (uintptr_t) 6};
     HWS_CHECK(multiply(&p, streams, 2) == CUSPARSE_STATUS_SUCCESS && hws_math_stream == 5);
     HwsSltTarget target = last_target();
-    HWS_CHECK(last_opcode == HWS_OPCODE_hwsSltMatmul && target.streamCount == 2 && target.streams[1] == 6);
-    HWS_CHECK(number_of(target.handle) == (uint64_t) made);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_hwsSltMatmul && target.streamCount == 2 && target.streams[1] == 6);
+    HWS_CHECK(target.handle == session_handle(session.made));
     HWS_CHECK(target.workspace == (uintptr_t) scratch);
     HwsScalar scalars[2];
-    memcpy(scalars, last + AFTER_OFFSET, sizeof scalars);
+    memcpy(scalars, session.last + AFTER_OFFSET, sizeof scalars);
     float sent;
     memcpy(&sent, scalars[1].value, sizeof sent);
     HWS_CHECK(sent == 0.5f && scalars[1].valueBytes == 4 && scalars[1].onDevice == 0);
     HWS_CHECK(multiply(&p, NULL, 0) == CUSPARSE_STATUS_SUCCESS && hws_math_stream == 0);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(multiply(&p, NULL, 1) == CUSPARSE_STATUS_INVALID_VALUE);
     HWS_CHECK(multiply(&p, streams, -1) == CUSPARSE_STATUS_INVALID_VALUE);
-    HWS_CHECK(multiply(&p, streams, 9) == CUSPARSE_STATUS_NOT_SUPPORTED && unsupported_calls == 1);
+    HWS_CHECK(multiply(&p, streams, 9) == CUSPARSE_STATUS_NOT_SUPPORTED && session.unsupported == 1);
     streams[1] = (CUstream) (uintptr_t) CAPTURING;
-    HWS_CHECK(multiply(&p, streams, 2) == CUSPARSE_STATUS_NOT_SUPPORTED && unsupported_calls == 2);
+    HWS_CHECK(multiply(&p, streams, 2) == CUSPARSE_STATUS_NOT_SUPPORTED && session.unsupported == 2);
     HWS_CHECK(
         cusparseLtMatmulSearch(&p.handle, &p.plan, &alpha, device, device, &zero, NULL, device, NULL, &streams[1], 1)
             == CUSPARSE_STATUS_NOT_SUPPORTED
-        && unsupported_calls == 3);
-    streams[0] = (CUstream) (uintptr_t) INVALIDATED;
+        && session.unsupported == 3);
+    streams[0] = (CUstream) (uintptr_t) SESSION_INVALIDATED;
     HWS_CHECK(multiply(&p, streams, 1) == CUSPARSE_STATUS_EXECUTION_FAILED);
 #define MATMUL(...) cusparseLtMatmul(&p.handle, &p.plan, __VA_ARGS__, NULL, 0)
     HWS_CHECK(MATMUL(NULL, device, device, &beta, device, device, scratch) == CUSPARSE_STATUS_INVALID_VALUE);
@@ -496,11 +402,11 @@ static void should_send_numbers_and_streams_with_products(void) {
     HWS_CHECK(MATMUL(&alpha, device, device, &beta, NULL, device, scratch) == CUSPARSE_STATUS_INVALID_VALUE);
     HWS_CHECK(MATMUL(&alpha, device, device, &beta, device, NULL, scratch) == CUSPARSE_STATUS_INVALID_VALUE);
     HWS_CHECK(MATMUL(&alpha, device, device, &beta, device, device, NULL) == CUSPARSE_STATUS_INVALID_VALUE);
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     HWS_CHECK(MATMUL(&alpha, device, device, &zero, NULL, device, scratch) == CUSPARSE_STATUS_SUCCESS);
-    gate = 1;
+    session.gate = 1;
     HWS_CHECK(multiply(&p, NULL, 0) == CUSPARSE_STATUS_INTERNAL_ERROR);
-    gate = 0;
+    session.gate = 0;
     streams[0] = (CUstream) (uintptr_t) CAPTURING; /* one stream becomes a node */
     HWS_CHECK(multiply(&p, streams, 1) == CUSPARSE_STATUS_SUCCESS);
     end(&p);
@@ -537,8 +443,8 @@ static void should_give_plans_the_attributes_that_their_descriptor_gets_later(vo
 
 static HwsSltWork last_work(void) {
     HwsSltWork work;
-    HWS_CHECK(last_opcode == HWS_OPCODE_hwsSltChange);
-    memcpy(&work, last + AFTER_OFFSET, sizeof work);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_hwsSltChange);
+    memcpy(&work, session.last + AFTER_OFFSET, sizeof work);
     return work;
 }
 
@@ -566,22 +472,23 @@ static void should_send_work_on_the_matrix_with_structure(void) {
     HWS_CHECK(cusparseLtSpMMACompress(&p.handle, &p.plan, device, device, scratch, stream) == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(last_work().function == HWS_SLT_COMPRESS && last_matrix(3).rows == 32);
     uint64_t addresses[3];
-    memcpy(addresses, last + AFTER_OFFSET + sizeof work, sizeof addresses);
+    memcpy(addresses, session.last + AFTER_OFFSET + sizeof work, sizeof addresses);
     HWS_CHECK(addresses[0] == (uintptr_t) device && addresses[2] == (uintptr_t) scratch);
     HWS_CHECK(
         cusparseLtSpMMACompress2(&p.handle, &p.a, 1, CUSPARSE_OPERATION_NON_TRANSPOSE, device, device, NULL, stream)
         == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(last_work().function == HWS_SLT_COMPRESS2);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(
         cusparseLtSpMMACompress2(&p.handle, &p.b, 1, CUSPARSE_OPERATION_NON_TRANSPOSE, device, device, NULL, stream)
         == CUSPARSE_STATUS_INVALID_VALUE); /* a dense matrix */
     HWS_CHECK(cusparseLtSpMMAPrune(&p.handle, &p.matmul, NULL, device, CUSPARSELT_PRUNE_SPMMA_STRIP, stream)
               == CUSPARSE_STATUS_INVALID_VALUE);
     HWS_CHECK(cusparseLtSpMMAPruneCheck(&p.handle, &p.matmul, device, NULL, stream) == CUSPARSE_STATUS_INVALID_VALUE);
-    HWS_CHECK(cusparseLtSpMMACompress(&p.handle, &p.plan, device, device, NULL, (CUstream) (uintptr_t) INVALIDATED)
-              == CUSPARSE_STATUS_EXECUTION_FAILED);
-    HWS_CHECK(records == before);
+    HWS_CHECK(
+        cusparseLtSpMMACompress(&p.handle, &p.plan, device, device, NULL, (CUstream) (uintptr_t) SESSION_INVALIDATED)
+        == CUSPARSE_STATUS_EXECUTION_FAILED);
+    HWS_CHECK(session.records == before);
     HWS_CHECK(cusparseLtMatDescriptorDestroy(&p.a) == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(cusparseLtSpMMAPrune2(&p.handle, &p.a, 1, CUSPARSE_OPERATION_NON_TRANSPOSE, device, device,
                                     CUSPARSELT_PRUNE_SPMMA_TILE, stream)
@@ -596,17 +503,19 @@ static void should_ask_for_the_version_once(void) {
     HWS_CHECK(cusparseLtGetProperty(MAJOR_VERSION, NULL) == CUSPARSE_STATUS_INVALID_VALUE);
     HWS_CHECK(cusparseLtGetProperty((libraryPropertyType) 3, &value) == CUSPARSE_STATUS_INVALID_VALUE);
     HWS_CHECK(cusparseLtGetVersion(&p.handle, &value) == CUSPARSE_STATUS_SUCCESS && value == 800);
-    int before = records;
+    int before = session.records;
     HWS_CHECK(cusparseLtGetProperty(MAJOR_VERSION, &value) == CUSPARSE_STATUS_SUCCESS && value == 0);
     HWS_CHECK(cusparseLtGetProperty(MINOR_VERSION, &value) == CUSPARSE_STATUS_SUCCESS && value == 8);
     HWS_CHECK(cusparseLtGetProperty(PATCH_LEVEL, &value) == CUSPARSE_STATUS_SUCCESS && value == 0);
-    HWS_CHECK(records == before);
+    HWS_CHECK(session.records == before);
     HWS_CHECK(strcmp(cusparseLtGetErrorName(CUSPARSE_STATUS_NOT_SUPPORTED), "CUSPARSE_STATUS_NOT_SUPPORTED") == 0);
     HWS_CHECK(strcmp(cusparseLtGetErrorString((cusparseStatus_t) 99), "unrecognized error code") == 0);
     end(&p);
 }
 
 int main(void) {
+    session.kind = HWS_KIND_CUSPARSELT;
+    session.capturing = CAPTURING;
     should_refuse_what_is_not_initialized();
     should_ask_for_each_content_once();
     should_keep_attributes_with_their_sizes();

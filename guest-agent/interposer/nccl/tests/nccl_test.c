@@ -3,48 +3,24 @@
  * a table that keeps the last record.
  */
 #include "hws_test.h"
+#include "replaced_session.h"
 
 #include "hws_nccl.h"
 #include "hws_nccl_functions.h"
 #include "hws_nccl_opcodes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#define MAX_RECORD (80 * 1024)
-
-static _Atomic int gate;
-static int records, made, dropped, unsupported_calls; /* counted */
-static void *states[128];                             /* of communicators, by the number of their handles */
-static int answer;                                    /* to the next records */
-static int ranks = 2;                                 /* of the next communicators */
-static bool capturing;
-static uint32_t last_opcode;
-static unsigned char last[MAX_RECORD];
-static uint32_t last_bytes;
-_Thread_local uint64_t hws_math_stream;
-_Thread_local hws_tls_t hws_tls;
-hws_stream_watcher_t *_Atomic hws_stream_watcher;
-
-CUresult cuInit(unsigned int flags) {
-    (void) flags;
-    return CUDA_SUCCESS;
-}
-
-static CUcontext current = (CUcontext) (uintptr_t) 7;
-
-CUresult cuCtxGetCurrent(CUcontext *context) {
-    *context = current;
-    return CUDA_SUCCESS;
-}
+static int answer;    /* to the next records */
+static int ranks = 2; /* of the next communicators */
 
 CUresult cuCtxSetCurrent(CUcontext context) {
-    current = context;
+    session.context = (uintptr_t) context;
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetDevice(CUdevice *device) {
-    *device = (CUdevice) (uintptr_t) current - 7;
+    *device = (CUdevice) session.context - 7;
     return CUDA_SUCCESS;
 }
 
@@ -62,69 +38,6 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 CUresult cuMemFree_v2(CUdeviceptr address) {
     return address == 4096 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-
-bool hws_math_need_context(void) {
-    return true;
-}
-
-static uint64_t handle_new(hws_kind_t kind) {
-    HWS_CHECK(kind == HWS_KIND_NCCL);
-    return ((uint64_t) HWS_KIND_NCCL << 40) + (uint64_t) ++made;
-}
-
-static void handle_attach(hws_kind_t kind, uint64_t handle, void *data) {
-    (void) kind;
-    states[handle & 127] = data;
-}
-
-static void *handle_data(hws_kind_t kind, uint64_t handle) {
-    (void) kind;
-    return handle >> 40 == HWS_KIND_NCCL ? states[handle & 127] : NULL;
-}
-
-static CUresult may_issue(CUstream stream) {
-    return stream == (CUstream) (uintptr_t) 13 ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
-}
-
-static CUresult unsupported(const char *name) {
-    (void) name;
-    unsupported_calls++;
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-static bool captures(uint64_t stream) {
-    (void) stream;
-    return capturing;
-}
-
-static const hws_service_t service = {.gate = &gate,
-                                      .handle_new = handle_new,
-                                      .handle_attach = handle_attach,
-                                      .handle_data = handle_data,
-                                      .may_issue = may_issue,
-                                      .unsupported = unsupported,
-                                      .captures = captures};
-
-const hws_service_t *hws_math_service(void) {
-    return &service;
-}
-
-void hws_handle_drop(hws_kind_t kind, uint64_t handle) {
-    HWS_CHECK(kind == HWS_KIND_NCCL && states[handle & 127] != NULL);
-    free(states[handle & 127]);
-    states[handle & 127] = NULL;
-    dropped++;
-}
-
-int hws_channel_status(void) {
-    return 0;
-}
-
-int hws_channel_fail(int status, const char *format, ...) {
-    (void) format;
-    return status;
-}
-
 int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes) {
     (void) opcode;
@@ -137,14 +50,6 @@ int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     return 0;
 }
 
-static void keep(uint32_t opcode, const void *payload, uint32_t payload_bytes) {
-    HWS_CHECK(payload_bytes <= sizeof last);
-    memcpy(last, payload, payload_bytes);
-    last_opcode = opcode;
-    last_bytes = payload_bytes;
-    records++;
-}
-
 int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const hws_vary_t *ranges,
               uint32_t count) {
     (void) flags;
@@ -152,7 +57,7 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
     for (uint32_t i = 0; i < count; i++) { /* what it does, with how many numbers and by whom, belongs to the kind */
         HWS_CHECK(ranges[i].offset >= offsetof(HwsNcclOperation, stream));
     }
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     return answer;
 }
 
@@ -161,7 +66,7 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     (void) flags;
     (void) bulk;
     (void) bulk_bytes;
-    keep(opcode, payload, payload_bytes);
+    session_keep(opcode, payload, payload_bytes);
     if (answer != 0) {
         return answer;
     }
@@ -186,67 +91,68 @@ static ncclComm_t comms[2];
 
 static void make(void) {
     HWS_CHECK(ncclCommInitAll(comms, 2, NULL) == ncclSuccess);
-    HWS_CHECK(last_opcode == HWS_OPCODE_hwsNcclMake);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_hwsNcclMake);
     int value = -1;
     HWS_CHECK(ncclCommCount(comms[1], &value) == ncclSuccess && value == 2);
     HWS_CHECK(ncclCommUserRank(comms[1], &value) == ncclSuccess && value == 1);
     HWS_CHECK(ncclCommCuDevice(comms[1], &value) == ncclSuccess && value == 1);
-    HWS_CHECK(current == (CUcontext) (uintptr_t) 7); /* the thread's context stays */
+    HWS_CHECK(session.context == 7); /* the thread's context stays */
 }
 
 #define BUFFER ((void *) (uintptr_t) 4096)
 
 static void should_send_single_operations_at_once(void) {
-    int before = records;
+    int before = session.records;
     HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 5, ncclFloat32, ncclMax, comms[0], NULL) == ncclSuccess);
-    HWS_CHECK(records == before + 1 && last_opcode == HWS_OPCODE_hwsNcclRun);
+    HWS_CHECK(session.records == before + 1 && session.last_opcode == HWS_OPCODE_hwsNcclRun);
     HwsNcclOperation operation;
-    memcpy(&operation, last, sizeof operation);
+    memcpy(&operation, session.last, sizeof operation);
     HWS_CHECK(operation.kind == HWS_NCCL_ALL_REDUCE && operation.count == 5 && operation.reduction == ncclMax);
     HWS_CHECK(operation.comm == (uintptr_t) comms[0] && operation.sendbuff == 4096);
     HWS_CHECK(ncclBroadcast(BUFFER, BUFFER, 5, ncclFloat32, 1, comms[0], NULL) == ncclSuccess);
-    memcpy(&operation, last, sizeof operation);
+    memcpy(&operation, session.last, sizeof operation);
     HWS_CHECK(operation.sendbuff == 0 && operation.peer == 1); /* not the root: its buffer is not looked at */
-    before = records;
+    before = session.records;
     HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 0, ncclFloat32, ncclMax, comms[0], NULL) == ncclSuccess);
-    HWS_CHECK(records == before); /* no numbers */
+    HWS_CHECK(session.records == before); /* no numbers */
 }
 
 static void should_send_a_group_at_its_end(void) {
-    int before = records;
+    int before = session.records;
     HWS_CHECK(ncclGroupStart() == ncclSuccess && ncclGroupStart() == ncclSuccess);
     for (int i = 0; i < 2; i++) {
         HWS_CHECK(ncclSend(BUFFER, 3, ncclInt8, 1 - i, comms[i], NULL) == ncclSuccess);
         HWS_CHECK(ncclRecv(BUFFER, 3, ncclInt8, 1 - i, comms[i], NULL) == ncclSuccess);
     }
-    HWS_CHECK(ncclGroupEnd() == ncclSuccess && records == before);
-    HWS_CHECK(ncclGroupEnd() == ncclSuccess && records == before + 1);
-    HWS_CHECK(last_opcode == HWS_OPCODE_hwsNcclRunGroup && last_bytes >= 4 * sizeof(HwsNcclOperation));
+    HWS_CHECK(ncclGroupEnd() == ncclSuccess && session.records == before);
+    HWS_CHECK(ncclGroupEnd() == ncclSuccess && session.records == before + 1);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_hwsNcclRunGroup && session.last_bytes >= 4 * sizeof(HwsNcclOperation));
     HWS_CHECK(ncclAlltoAll(BUFFER, BUFFER, 3, ncclInt8, comms[0], NULL) == ncclSuccess);
-    HWS_CHECK(records == before + 2 && last_opcode == HWS_OPCODE_hwsNcclRunGroup);
+    HWS_CHECK(session.records == before + 2 && session.last_opcode == HWS_OPCODE_hwsNcclRunGroup);
     HWS_CHECK(ncclGroupStart() == ncclSuccess);
     HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, comms[0], NULL) == ncclSuccess);
-    HWS_CHECK(ncclGroupEnd() == ncclSuccess && last_opcode == HWS_OPCODE_hwsNcclRun); /* alone, it is no group */
+    HWS_CHECK(ncclGroupEnd() == ncclSuccess
+              && session.last_opcode == HWS_OPCODE_hwsNcclRun); /* alone, it is no group */
 }
 
 static void should_report_errors_of_a_group_at_its_end(void) {
-    int before = records;
+    int before = session.records;
     HWS_CHECK(ncclGroupEnd() == ncclInvalidUsage);
     HWS_CHECK(ncclGroupStart() == ncclSuccess);
     HWS_CHECK(ncclSend(BUFFER, 3, ncclInt8, 2, comms[0], NULL) == ncclInvalidArgument);
     HWS_CHECK(ncclSend(BUFFER, 3, ncclInt8, 1, comms[0], NULL) == ncclSuccess);
-    HWS_CHECK(ncclGroupEnd() == ncclInvalidArgument && records == before);
+    HWS_CHECK(ncclGroupEnd() == ncclInvalidArgument && session.records == before);
     HWS_CHECK(ncclGroupStart() == ncclSuccess && ncclGroupEnd() == ncclSuccess); /* the next one has no error */
     HWS_CHECK(ncclGroupStart() == ncclSuccess);
     for (int i = 0; i <= HWS_NCCL_OPERATIONS; i++) {
         HWS_CHECK(ncclSend(BUFFER, 3, ncclInt8, 1, comms[0], NULL)
                   == (i < HWS_NCCL_OPERATIONS ? ncclSuccess : ncclInvalidUsage));
     }
-    HWS_CHECK(ncclGroupEnd() == ncclInvalidUsage && records == before);
+    HWS_CHECK(ncclGroupEnd() == ncclInvalidUsage && session.records == before);
 }
 
 static void should_refuse_wrong_arguments(void) {
-    int before = records;
+    int before = session.records;
     HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, NULL, NULL) == ncclInvalidArgument);
     HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, (ncclDataType_t) 12, ncclSum, comms[0], NULL) == ncclInvalidArgument);
     HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, (ncclRedOp_t) 5, comms[0], NULL) == ncclInvalidArgument);
@@ -257,13 +163,13 @@ static void should_refuse_wrong_arguments(void) {
         HWS_CHECK(ncclGather(BUFFER, BUFFER, 1, ncclInt8, root, comms[0], NULL) == ncclInvalidArgument);
         HWS_CHECK(ncclScatter(BUFFER, BUFFER, 1, ncclInt8, root, comms[0], NULL) == ncclInvalidArgument);
     }
-    HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, comms[0], (CUstream) (uintptr_t) 13)
+    HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, comms[0], (CUstream) (uintptr_t) SESSION_INVALIDATED)
               == ncclUnhandledCudaError);
-    HWS_CHECK(records == before);
-    capturing = true;
-    HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, comms[0], NULL) == ncclInvalidUsage);
-    capturing = false;
-    HWS_CHECK(records == before && unsupported_calls == 1);
+    HWS_CHECK(session.records == before);
+    session.capturing = 21;
+    HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, comms[0], (CUstream) (uintptr_t) 21)
+              == ncclInvalidUsage);
+    HWS_CHECK(session.records == before && session.unsupported == 1);
     HWS_CHECK(strcmp(ncclGetLastError(comms[0]), ncclGetErrorString(ncclInvalidUsage)) == 0);
 }
 
@@ -274,7 +180,7 @@ static void should_carry_factors(void) {
     factor = 7; /* has been read */
     HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclFloat64, op, comms[0], NULL) == ncclSuccess);
     HwsNcclOperation operation;
-    memcpy(&operation, last, sizeof operation);
+    memcpy(&operation, session.last, sizeof operation);
     memcpy(&factor, &operation.factor, sizeof factor);
     HWS_CHECK(operation.reduction == HWS_NCCL_PRE_MUL_SUM && factor == 0.5 && operation.isFactorOnDevice == 0);
     HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclFloat32, op, comms[0], NULL) == ncclInvalidArgument);
@@ -287,22 +193,24 @@ static void should_carry_factors(void) {
 static void should_make_the_communicators_of_a_group_together(void) {
     ncclUniqueId id = {{1}};
     ncclComm_t more[2];
-    int before = records;
+    int before = session.records;
     HWS_CHECK(ncclGroupStart() == ncclSuccess);
     HWS_CHECK(ncclCommInitRank(&more[0], 2, id, 0) == ncclSuccess);
     HWS_CHECK(ncclCommInitRank(&more[1], 2, id, 1) == ncclSuccess && more[1] == NULL);
-    HWS_CHECK(ncclGroupEnd() == ncclSuccess && records == before + 1 && more[0] != NULL && more[1] != more[0]);
+    HWS_CHECK(ncclGroupEnd() == ncclSuccess && session.records == before + 1 && more[0] != NULL && more[1] != more[0]);
     HWS_CHECK(ncclCommInitRank(&more[0], 2, id, 2) == ncclInvalidArgument);
-    HWS_CHECK(ncclCommDestroy(more[1]) == ncclSuccess && ncclCommAbort(comms[1]) == ncclSuccess && dropped == 2);
+    HWS_CHECK(ncclCommDestroy(more[1]) == ncclSuccess && ncclCommAbort(comms[1]) == ncclSuccess
+              && session.dropped == 2);
     HWS_CHECK(ncclCommDestroy(more[1]) == ncclInvalidArgument && ncclCommDestroy(NULL) == ncclSuccess);
     answer = ncclRemoteError;
-    int communicators = made - dropped;
+    int communicators = session.made - session.dropped;
     HWS_CHECK(ncclCommInitRank(&more[1], 2, id, 0) == ncclRemoteError && more[1] == NULL);
-    HWS_CHECK(made - dropped == communicators);
+    HWS_CHECK(session.made - session.dropped == communicators);
     answer = 0;
 }
 
 int main(void) {
+    session.kind = HWS_KIND_NCCL;
     make();
     should_send_single_operations_at_once();
     should_send_a_group_at_its_end();
@@ -310,8 +218,6 @@ int main(void) {
     should_refuse_wrong_arguments();
     should_carry_factors();
     should_make_the_communicators_of_a_group_together();
-    for (int i = 0; i < 128; i++) {
-        free(states[i]);
-    }
+    session_close();
     return 0;
 }
