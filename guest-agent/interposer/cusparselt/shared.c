@@ -27,6 +27,7 @@ static struct {
     HwsSltAlgorithm algorithm;
 } found[FOUND];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool has_changes; /* a descriptor with plans has got attributes: products look for them */
 
 uint64_t hws_slt_next_number(void) {
     static _Atomic uint64_t last;
@@ -78,12 +79,16 @@ void hws_slt_tell_plans(hws_slt_origin_t descriptor, const HwsSltMatmul *matmul)
     if (entry != NULL) {
         entry->is_changed = true;
         entry->matmul = *matmul;
+        atomic_store_explicit(&has_changes, true, memory_order_relaxed); /* the lock orders it */
     }
     pthread_mutex_unlock(&lock);
 }
 
 hws_slt_product_t hws_slt_product(const hws_slt_kept_plan_t *plan) {
     hws_slt_product_t product = plan->product;
+    if (!atomic_load_explicit(&has_changes, memory_order_relaxed)) {
+        return product;
+    }
     pthread_mutex_lock(&lock);
     const followed_t *entry = *find(plan->descriptor);
     if (entry != NULL && entry->is_changed) {
