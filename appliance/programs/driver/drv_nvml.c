@@ -155,7 +155,9 @@ static int follows(device_t device) {
     int has_grown = wait_until(holds, device, before + ALLOCATION_BYTES, ROUND_S);
     unsigned long long held = used(device);
     CU_OK(cuMemFree(memory));
-    return has_grown && wait_until(holds_at_most, device, held - ALLOCATION_BYTES, ROUND_S);
+    /* Also after a failure: the next round must not begin with memory that the process still keeps. */
+    int has_fallen = wait_until(holds_at_most, device, held - ALLOCATION_BYTES, ROUND_S);
+    return has_grown && has_fallen;
 }
 
 static int is_listed(device_t device, unsigned long long unused) {
