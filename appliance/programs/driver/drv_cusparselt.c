@@ -313,7 +313,7 @@ static int plan(problem_t *p) {
     return step < 7 ? NOT_SUPPORTED : SUCCESS;
 }
 
-/* What the check of a pruned matrix says: 0 for a right one. */
+/* The answer of the check of a pruned matrix: 0 for a right one. */
 static int checked(problem_t *p, data_t memory, bool alone) {
     static data_t result;
     int number = -1;

@@ -131,7 +131,7 @@ hws_slt_product_t hws_slt_product(const hws_slt_kept_plan_t *plan);
 /* Remembers the algorithm that a search has found for the selection with a number. */
 void hws_slt_remember_found(uint64_t selection, const HwsSltAlgorithm *algorithm);
 
-/* The algorithm of a selection: what a search with one of its plans has found, or what the program has set. */
+/* The algorithm of a selection, found by a search with one of its plans or set by the program. */
 HwsSltAlgorithm hws_slt_algorithm(const hws_slt_kept_selection_t *selection);
 
 /* Logs once that a function has no implementation. Returns CUSPARSE_STATUS_NOT_SUPPORTED. */

@@ -1,5 +1,5 @@
 /*
- * The guest's contents of cuSPARSELt: what lies in the program's structures, attributes, questions that are remembered,
+ * The guest's contents of cuSPARSELt, which lie in the program's structures: attributes, questions that are remembered,
  * algorithms that a search finds, and wrong calls. The session is replaced by a table that keeps the last record.
  */
 #include "hws_test.h"
@@ -353,7 +353,7 @@ static void should_carry_the_found_algorithm_to_plan_and_selection(void) {
     p.selection = copy;
     HWS_CHECK(cusparseLtMatmulPlanInit(&p.handle, &p.plan, &p.matmul, &p.selection) == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(multiply(&p, NULL, 0) == CUSPARSE_STATUS_SUCCESS && last_algorithm().isSet == 9);
-    /* What the program sets later counts from then on. */
+    /* Later settings of the program count from then on. */
     HWS_CHECK(set(&p, CUSPARSELT_MATMUL_ALG_CONFIG_ID, 5) == CUSPARSE_STATUS_SUCCESS);
     HWS_CHECK(cusparseLtMatmulSearch(&p.handle, &p.plan, &alpha, device, device, &beta, NULL, device, NULL, NULL, 0)
               == CUSPARSE_STATUS_SUCCESS);

@@ -102,7 +102,7 @@ final class NvidiaNccl implements NcclBackend {
         return status;
     }
 
-    /** What NCCL has said of its last failure in this process. */
+    /** NCCL's text about its last failure in this process. */
     private String reason() {
         if (lastError == null) {
             return "";

@@ -156,7 +156,7 @@ final class CusparseLtCalls implements LibraryCalls, HandleManualCalls<Call>, Pl
         return true;
     }
 
-    /** What the library makes of a content; null when the call has ended. */
+    /** Makes the library's objects of a content; null when the call has ended. */
     private Problem make(Call call, long handle, Content content) {
         CusparseLtShape shape = new CusparseLtShape(content);
         if (!shape.isKnown()) {

@@ -17,7 +17,7 @@ import io.hawser.cuda.generated.cusparselt.cusparseLtSparsity_t;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** What follows from a content of cuSPARSELt: whether its enumerations are known, and sizes at addresses. */
+/** Facts that follow from a content of cuSPARSELt: whether its enumerations are known, and sizes at addresses. */
 final class CusparseLtShape {
     /** The matrices of a product. */
     static final int MATRICES = 4;
