@@ -184,14 +184,11 @@ final class Markers implements AutoCloseable {
             return false;
         }
         try {
-            long wanted = passesWanted.get();
-            takeAdded();
-            if (wanted == passesDone) {
-                return anyHeadIsDone(LANES_A_POLL) && finishDone();
+            if (passesWanted.get() != passesDone) {
+                return passForAll();
             }
-            boolean found = finishDone();
-            passesDone = wanted;
-            return found;
+            takeAdded();
+            return anyHeadIsDone(LANES_A_POLL) && finishDone();
         } finally {
             passing.unlock();
         }
@@ -199,29 +196,27 @@ final class Markers implements AutoCloseable {
 
     /** Runs the actions of all work that is done now. Waits while another thread does so. */
     void pass() {
-        if (watched.get() == 0) {
-            return;
+        if (watched.get() != 0) {
+            passAlone();
         }
+    }
+
+    private void passAlone() {
         passing.lock();
         try {
-            takeAdded();
-            finishDone();
+            passForAll();
         } finally {
             passing.unlock();
         }
     }
 
-    /** As {@link #pass}, for all threads that have wanted one until now. */
-    private void passForAll() {
-        passing.lock();
-        try {
-            long wanted = passesWanted.get();
-            takeAdded();
-            finishDone();
-            passesDone = wanted;
-        } finally {
-            passing.unlock();
-        }
+    /** The pass that all threads have wanted until now; returns whether it found anything. Holds passing. */
+    private boolean passForAll() {
+        long wanted = passesWanted.get();
+        takeAdded();
+        boolean found = finishDone();
+        passesDone = wanted;
+        return found;
     }
 
     /**
@@ -252,7 +247,7 @@ final class Markers implements AutoCloseable {
         long lastNs = System.nanoTime();
         while (!closed) {
             if (passesWanted.get() != passesDone) {
-                passForAll();
+                passAlone();
             }
             // This order of reads leaves a marker that was added after the session thread began to poll to that thread.
             if (watched.get() == 0 || polled) {
