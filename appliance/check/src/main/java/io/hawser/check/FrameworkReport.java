@@ -88,8 +88,7 @@ record FrameworkReport(Instant began, Machine machine, List<String> gpus, Map<St
     void write(Path file) {
         ObjectMapper mapper = new ObjectMapper();
         ObjectNode root = mapper.createObjectNode().put("began", began.toString()).put("agree", isGood());
-        root.putObject("machine").put("processor", machine.processor()).put("processors", machine.cores())
-            .put("memoryGiB", machine.memoryGib()).put("system", machine.system()).put("driver", machine.driver());
+        machine.write(root.putObject("machine"));
         gpus.forEach(root.putArray("gpus")::add);
         versions.forEach(root.putObject("versions")::put);
         skipped.forEach(root.putArray("skipped")::add);

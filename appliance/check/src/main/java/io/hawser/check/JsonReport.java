@@ -20,9 +20,7 @@ final class JsonReport {
         root.put("version", results.version()).put("began", results.began().toString())
             .put("seconds", results.seconds()).put("agree", results.isGood())
             .put("nativeMissing", results.nativeMissing());
-        Machine machine = results.machine();
-        root.putObject("machine").put("processor", machine.processor()).put("processors", machine.cores())
-            .put("memoryGiB", machine.memoryGib()).put("system", machine.system()).put("driver", machine.driver());
+        results.machine().write(root.putObject("machine"));
         root.set("gpu", results.gpu());
         results.programs().forEach(program -> program(root.withArray("/programs").addObject(), program));
         results.measures().forEach(measure -> figure(root, results, measure));

@@ -1,5 +1,6 @@
 package io.hawser.check;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
@@ -31,6 +32,12 @@ record Machine(String processor, int cores, long memoryGib, String system, Strin
             find("/etc/os-release", "PRETTY_NAME=\"?([^\"]*)\"?").orElse("Linux") + ", kernel "
                 + System.getProperty("os.version"),
             find("/proc/driver/nvidia/version", "Kernel Module.*?\\s([0-9]+(?:\\.[0-9]+)+)\\s").orElse(""));
+    }
+
+    /** Writes the machine as the files of results describe it. */
+    void write(ObjectNode node) {
+        node.put("processor", processor).put("processors", cores).put("memoryGiB", memoryGib).put("system", system)
+            .put("driver", driver);
     }
 
     private static Optional<String> find(String file, String pattern) {
