@@ -2,6 +2,7 @@
 #include "hws_cusparse.h"
 
 #include "hws_cusparse_calls.h"
+#include "hws_cusparse_status.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -109,28 +110,11 @@ HWS_EXPORT cusparseStatus_t cusparseGetProperty(libraryPropertyType type_, int *
 }
 
 HWS_EXPORT const char *cusparseGetErrorName(cusparseStatus_t status) {
-    switch ((int) status) {
-#undef HWS_RESULT
-#define HWS_RESULT(name, value, text)                                                                                  \
-    case value:                                                                                                        \
-        return #name;
-#include "hws_cusparse_results.inc"
-#undef HWS_RESULT
-        default:
-            return "unrecognized error code";
-    }
+    return hws_cusparse_status_name(status);
 }
 
 HWS_EXPORT const char *cusparseGetErrorString(cusparseStatus_t status) {
-    switch ((int) status) {
-#define HWS_RESULT(name, value, text)                                                                                  \
-    case value:                                                                                                        \
-        return text;
-#include "hws_cusparse_results.inc"
-#undef HWS_RESULT
-        default:
-            return "unrecognized error code";
-    }
+    return hws_cusparse_status_text(status);
 }
 
 /* The library logs nothing in the guest. */

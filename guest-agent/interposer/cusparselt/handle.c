@@ -1,6 +1,7 @@
 /* Handles, and facts about the library. A handle's id lies in the program's memory. */
 #include "hws_cusparselt.h"
 
+#include "hws_cusparse_status.h"
 #include "hws_cusparselt_calls.h"
 
 #include <stdatomic.h>
@@ -81,26 +82,9 @@ HWS_EXPORT cusparseStatus_t cusparseLtGetProperty(libraryPropertyType propertyTy
 }
 
 HWS_EXPORT const char *cusparseLtGetErrorName(cusparseStatus_t status) {
-    switch ((int) status) {
-#undef HWS_RESULT
-#define HWS_RESULT(name, value, text)                                                                                  \
-    case value:                                                                                                        \
-        return #name;
-#include "hws_cusparse_results.inc"
-#undef HWS_RESULT
-        default:
-            return "unrecognized error code";
-    }
+    return hws_cusparse_status_name(status);
 }
 
 HWS_EXPORT const char *cusparseLtGetErrorString(cusparseStatus_t status) {
-    switch ((int) status) {
-#define HWS_RESULT(name, value, text)                                                                                  \
-    case value:                                                                                                        \
-        return text;
-#include "hws_cusparse_results.inc"
-#undef HWS_RESULT
-        default:
-            return "unrecognized error code";
-    }
+    return hws_cusparse_status_text(status);
 }
