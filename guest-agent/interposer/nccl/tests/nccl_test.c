@@ -209,6 +209,17 @@ static void should_make_the_communicators_of_a_group_together(void) {
     answer = 0;
 }
 
+static void should_take_the_choices_of_a_program(void) {
+    ncclUniqueId id = {{1}};
+    ncclComm_t comm = NULL;
+    /* The number that programs are compiled with, by its value: a description with another one refuses them all. */
+    ncclConfig_t config = {.size = sizeof config, .magic = 0xcafebeef, .version = 22809, .maxCTAs = 16};
+    HWS_CHECK(ncclCommInitRankConfig(&comm, 2, id, 0, &config) == ncclSuccess && comm != NULL);
+    HWS_CHECK(ncclCommAbort(comm) == ncclSuccess);
+    config.magic++;
+    HWS_CHECK(ncclCommInitRankConfig(&comm, 2, id, 0, &config) == ncclInvalidArgument);
+}
+
 int main(void) {
     session.kind = HWS_KIND_NCCL;
     make();
@@ -218,6 +229,7 @@ int main(void) {
     should_refuse_wrong_arguments();
     should_carry_factors();
     should_make_the_communicators_of_a_group_together();
+    should_take_the_choices_of_a_program();
     session_close();
     return 0;
 }
