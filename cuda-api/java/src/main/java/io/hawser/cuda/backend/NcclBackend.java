@@ -2,8 +2,6 @@ package io.hawser.cuda.backend;
 
 import java.lang.foreign.MemorySegment;
 import java.util.List;
-import java.util.concurrent.Executor;
-import java.util.function.IntConsumer;
 
 /**
  * NCCL of a GPU. Results are of ncclResult_t; no method throws for any input of a guest. Session thread, except where a
@@ -38,17 +36,12 @@ public interface NcclBackend extends AutoCloseable {
         public static final Made ABSENT = new Made(0, 0, 0);
     }
 
-    /** Whether {@link #run} uses threads, because the library may wait for other ranks before work is in its stream. */
-    boolean mayWait();
-
     /**
-     * Issues the operations of a group, which wait for other ranks in their streams.
+     * Issues the operations of a group, which wait for other ranks in their streams. May change the current context.
      *
      * @param operations valid ones with checked addresses.
-     * @param threads runs what may wait for other ranks before it is issued.
-     * @param issued receives the result once, on any thread; at once where nothing waits.
      */
-    void run(List<NcclOperation> operations, Executor threads, IntConsumer issued);
+    int run(List<NcclOperation> operations);
 
     /** As ncclCommFinalize. Any thread but the session's. */
     int finish(long comm);

@@ -32,6 +32,7 @@ public record WorkerCommand(List<String> command, List<String> environment, List
     private static final String PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"; // for NVIDIA's driver, under MPS
     private static final String COMMUNICATION = "HAWSER_COMMUNICATION"; // for the worker
     private static final String MULTICAST = "NCCL_NVLS_ENABLE"; // for NCCL
+    private static final String LATE_CONNECTIONS = "NCCL_RUNTIME_CONNECT"; // for NCCL
     private static final String NO_WARM_UP = "HAWSER_WARM_UP=off"; // for the worker
     private static final String MAIN_CLASS = "io.hawser.worker.WorkerMain";
 
@@ -130,6 +131,9 @@ public record WorkerCommand(List<String> command, List<String> environment, List
             variables.removeIf(variable -> variable.startsWith(PERCENTAGE + "="));
             variables.add(PERCENTAGE + "=" + kind.percentage());
         }
+        // NCCL must connect ranks when a communicator is made: later the session's thread would wait for other ranks.
+        variables.removeIf(variable -> variable.startsWith(LATE_CONNECTIONS + "="));
+        variables.add(LATE_CONNECTIONS + "=0");
         Confinement jail = kind.network().isEmpty() ? confinement : confinement.communicating(kind.network());
         variables.removeIf(variable -> variable.startsWith(COMMUNICATION + "="));
         if (jail.communicates()) {

@@ -14,22 +14,22 @@ import java.lang.foreign.ValueLayout;
 /** Arguments of NCCL's functions. Any thread. */
 final class NcclArguments {
     private static final int MAGIC = 0xcafebeef; // nccl.h, NCCL_API_MAGIC
+    /** Of the structure: 2.25 added trafficClass, its last field here. NCCL takes its defaults for younger fields. */
+    private static final int VERSION = 22_500;
 
     private NcclArguments() {
     }
 
     /** A program's choices as ncclConfig_t; NULL for none. Calls wait for other ranks, on threads of their own. */
-    static MemorySegment of(NcclMember.Settings settings, NcclNative library, Arena arena) {
+    static MemorySegment of(NcclMember.Settings settings, Arena arena) {
         if (settings.equals(new NcclMember.Settings(NcclMember.UNDEFINED, NcclMember.UNDEFINED, NcclMember.UNDEFINED,
             NcclMember.UNDEFINED))) {
             return MemorySegment.NULL;
         }
-        MemorySegment version = arena.allocate(ValueLayout.JAVA_INT);
-        library.ncclGetVersion(version);
         MemorySegment config = arena.allocate(ncclConfig_t.BYTES, Long.BYTES);
         config.set(ValueLayout.JAVA_LONG, ncclConfig_t.SIZE_OFFSET, ncclConfig_t.BYTES);
         config.set(ValueLayout.JAVA_INT, ncclConfig_t.MAGIC_OFFSET, MAGIC);
-        config.set(ValueLayout.JAVA_INT, ncclConfig_t.VERSION_OFFSET, version.get(ValueLayout.JAVA_INT, 0));
+        config.set(ValueLayout.JAVA_INT, ncclConfig_t.VERSION_OFFSET, VERSION);
         config.set(ValueLayout.JAVA_INT, ncclConfig_t.BLOCKING_OFFSET, NcclMember.UNDEFINED);
         config.set(ValueLayout.JAVA_INT, ncclConfig_t.CGA_CLUSTER_SIZE_OFFSET, settings.cgaClusterSize());
         config.set(ValueLayout.JAVA_INT, ncclConfig_t.MIN_CTAS_OFFSET, settings.minCtas());

@@ -80,7 +80,7 @@ public final class NvidiaMath implements MathProvider {
     @Override
     public NcclBackend nccl(GpuBackend gpu) {
         NativeLibrary library = MathProvider.load("libnccl.so.2");
-        return library == null || gpu.signals() == null ? null : new NvidiaNccl(library, gpu);
+        return library == null ? null : new NvidiaNccl(library, gpu);
     }
 
     @Override

@@ -2,7 +2,6 @@ package io.hawser.gpu.nvidia;
 
 import static io.hawser.cuda.generated.nccl.ncclResult_t.ncclInvalidArgument;
 import static io.hawser.cuda.generated.nccl.ncclResult_t.ncclSuccess;
-import static io.hawser.cuda.generated.nccl.ncclResult_t.ncclSystemError;
 import static io.hawser.cuda.generated.nccl.ncclResult_t.ncclUnhandledCudaError;
 
 import io.hawser.cuda.backend.GpuBackend;
@@ -20,20 +19,17 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.util.ArrayList;
 import java.util.HexFormat;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
+import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Executor;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.IntConsumer;
 
 /**
- * NVIDIA's NCCL. Its functions may wait for other ranks before their work is in a stream. So they run on other threads,
- * with a stream of the communicator ({@link NcclCommunicator}). The guest's stream waits for that stream in the guest's
- * order, and the session's thread does not wait.
+ * NVIDIA's NCCL. It connects ranks when they first exchange data, and then waits for the others, and may wait for the
+ * device. The session's thread must do neither. So a new communicator connects all its ranks: for collective functions
+ * NCCL does so itself ({@code NCCL_RUNTIME_CONNECT=0}), for the others {@link NcclConnections} does. After that, an
+ * operation only puts a kernel into the guest's stream.
  */
 final class NvidiaNccl implements NcclBackend {
     /** An assumption: the library documents no number for the buffers of a communicator. */
@@ -48,8 +44,12 @@ final class NvidiaNccl implements NcclBackend {
     private final NcclNative library;
     private final MethodHandle lastError; // null in old libraries
     private final GpuBackend gpu;
-    private final Map<Long, NcclCommunicator> communicators = new ConcurrentHashMap<>(); // by our handle
+    private final Map<Long, Communicator> communicators = new ConcurrentHashMap<>(); // by our handle
     private final AtomicLong lastHandle = new AtomicLong();
+
+    /** A communicator of the library in its context. */
+    private record Communicator(long comm, long context) {
+    }
 
     NvidiaNccl(NativeLibrary library, GpuBackend gpu) {
         this.library = new NcclNative(library);
@@ -123,13 +123,8 @@ final class NvidiaNccl implements NcclBackend {
     }
 
     @Override
-    public boolean mayWait() {
-        return true;
-    }
-
-    @Override
     public int make(List<NcclMember> members, Made[] made) {
-        try (Arena arena = Arena.ofConfined()) {
+        try (Arena arena = Arena.ofConfined(); NcclConnections connections = new NcclConnections(library)) {
             MemorySegment comms = arena.allocate(ValueLayout.JAVA_LONG, members.size());
             MemorySegment local = arena.allocate(NcclMember.ID_BYTES, Long.BYTES);
             boolean isLocal = members.stream().anyMatch(member -> member.parent() == 0 && member.id().isEmpty());
@@ -148,6 +143,7 @@ final class NvidiaNccl implements NcclBackend {
                     : keep(members.get(i), comms.getAtIndex(ValueLayout.JAVA_LONG, i), arena);
                 status = made[i] == null ? ncclUnhandledCudaError : ncclSuccess;
             }
+            status = status != ncclSuccess ? status : connect(made, connections);
             if (status != ncclSuccess) {
                 LOG.log(Level.WARNING, "NCCL: a communicator cannot be made: ncclResult={0}: {1}", status, reason());
                 for (int i = 0; i < members.size(); i++) {
@@ -156,6 +152,16 @@ final class NvidiaNccl implements NcclBackend {
             }
             return status;
         }
+    }
+
+    private int connect(Made[] made, NcclConnections connections) {
+        int status = ncclSuccess;
+        for (int i = 0; i < made.length && status == ncclSuccess; i++) {
+            Communicator communicator = communicators.get(made[i].comm());
+            status = communicator == null ? ncclSuccess // an absent member, or the session has ended
+                : connections.add(communicator.comm(), communicator.context(), made[i].ranks(), made[i].rank());
+        }
+        return status != ncclSuccess ? status : connections.connect();
     }
 
     private void abort(long comm, Made made) {
@@ -170,9 +176,9 @@ final class NvidiaNccl implements NcclBackend {
         if (CudaNative.cuCtxSetCurrent(member.context()) != 0) {
             return ncclUnhandledCudaError;
         }
-        MemorySegment config = NcclArguments.of(member.settings(), library, arena);
+        MemorySegment config = NcclArguments.of(member.settings(), arena);
         if (member.parent() != 0) {
-            NcclCommunicator parent = communicators.get(member.parent());
+            Communicator parent = communicators.get(member.parent());
             return parent == null ? ncclInvalidArgument
                 : library.ncclCommSplit(parent.comm(), member.color(), member.key(), comm, config);
         }
@@ -181,91 +187,44 @@ final class NvidiaNccl implements NcclBackend {
         return library.ncclCommInitRankScalable(comm, member.ranks(), member.rank(), 1, id, config);
     }
 
-    /** Null when the stream of a communicator cannot be made. */
+    /** Null when the library does not know the new communicator. */
     private Made keep(NcclMember member, long comm, Arena arena) {
         MemorySegment ranks = arena.allocate(ValueLayout.JAVA_INT);
         MemorySegment rank = arena.allocate(ValueLayout.JAVA_INT);
-        if (library.ncclCommCount(comm, ranks) != ncclSuccess || library.ncclCommUserRank(comm, rank) != ncclSuccess
-            || CudaNative.cuCtxSetCurrent(member.context()) != 0) {
-            return null;
-        }
-        NcclCommunicator communicator = NcclCommunicator.open(comm, member.context());
-        if (communicator == null) {
+        if (library.ncclCommCount(comm, ranks) != ncclSuccess || library.ncclCommUserRank(comm, rank) != ncclSuccess) {
             return null;
         }
         long handle = lastHandle.incrementAndGet();
-        communicators.put(handle, communicator);
+        communicators.put(handle, new Communicator(comm, member.context()));
         return new Made(handle, ranks.get(ValueLayout.JAVA_INT, 0), rank.get(ValueLayout.JAVA_INT, 0));
     }
 
     @Override
-    public void run(List<NcclOperation> operations, Executor threads, IntConsumer issued) {
-        Map<Long, NcclCommunicator> used = new LinkedHashMap<>();
-        for (NcclOperation operation : operations) {
-            NcclCommunicator communicator = communicators.get(operation.comm());
-            if (communicator == null) {
-                issued.accept(ncclInvalidArgument);
-                return;
-            }
-            used.put(operation.comm(), communicator);
+    public int run(List<NcclOperation> operations) {
+        List<Communicator> used = operations.stream().map(operation -> communicators.get(operation.comm())).toList();
+        if (used.stream().anyMatch(Objects::isNull)) {
+            return ncclInvalidArgument;
         }
-        int status = ncclSuccess;
-        for (Map.Entry<Long, NcclCommunicator> one : used.entrySet()) {
-            List<Long> streams = operations.stream().filter(operation -> operation.comm() == one.getKey())
-                .map(NcclOperation::stream).distinct().toList();
-            int result = one.getValue().hold(streams, gpu);
-            status = status == ncclSuccess ? result : status;
-        }
-        // The session's thread expects the context of the last operation.
-        int back = gpu.setCurrent(used.get(operations.getLast().comm()).context());
-        int held = status != ncclSuccess || back == 0 ? status : ncclUnhandledCudaError;
-        List<NcclCommunicator> all = List.copyOf(used.values());
-        CompletableFuture<Void> before = CompletableFuture.allOf(all.stream().map(NcclCommunicator::last)
-            .toArray(CompletableFuture<?>[]::new));
-        CompletableFuture<Void> step = new CompletableFuture<>();
-        all.forEach(communicator -> communicator.setLast(step));
-        before.whenComplete((nothing, failure) -> {
-            try {
-                threads.execute(() -> {
-                    int result = held != ncclSuccess ? held : issue(operations, used);
-                    all.forEach(communicator -> communicator.release(result));
-                    step.complete(null);
-                    issued.accept(result);
-                });
-            } catch (RejectedExecutionException e) { // the session ends, or its guest waits in too many threads
-                all.forEach(communicator -> communicator.giveUp(ncclSystemError));
-                step.complete(null);
-                issued.accept(ncclSystemError);
-            }
-        });
-    }
-
-    /** Puts the operations into the streams of their communicators; may wait for other ranks. */
-    private int issue(List<NcclOperation> operations, Map<Long, NcclCommunicator> used) {
         try (Arena arena = Arena.ofConfined()) {
             List<long[]> factors = new ArrayList<>(); // reductions and their communicators
-            int status = ncclSuccess;
-            for (NcclCommunicator communicator : used.values()) {
-                status = status != ncclSuccess ? status : communicator.enter();
-                status = status != ncclSuccess ? status : communicator.awaitGuest();
-            }
-            status = status != ncclSuccess ? status : library.ncclGroupStart();
+            int status = library.ncclGroupStart();
             if (status != ncclSuccess) {
                 return status;
             }
             for (int i = 0; i < operations.size() && status == ncclSuccess; i++) {
-                NcclOperation operation = operations.get(i);
-                NcclCommunicator communicator = used.get(operation.comm());
-                status = communicator.enter();
-                status = status != ncclSuccess ? status : issue(operation, communicator, factors, arena);
+                status = gpu.setCurrent(used.get(i).context()) != 0 ? ncclUnhandledCudaError
+                    : issue(operations.get(i), used.get(i), factors, arena);
             }
             int ended = library.ncclGroupEnd();
             factors.forEach(factor -> library.ncclRedOpDestroy((int) factor[0], factor[1]));
-            return status != ncclSuccess ? status : ended;
+            status = status != ncclSuccess ? status : ended;
+            // The session's thread expects the context of the last operation, also after an error before it.
+            int back = gpu.setCurrent(used.getLast().context());
+            return status != ncclSuccess || back == 0 ? status : ncclUnhandledCudaError;
         }
     }
 
-    private int issue(NcclOperation operation, NcclCommunicator communicator, List<long[]> factors, Arena arena) {
+    private int issue(NcclOperation operation, Communicator communicator, List<long[]> factors, Arena arena) {
         long comm = communicator.comm();
         int op = operation.reduction();
         if (op == HwsNcclReduction.HWS_NCCL_PRE_MUL_SUM) {
@@ -280,42 +239,35 @@ final class NvidiaNccl implements NcclBackend {
             op = made.get(ValueLayout.JAVA_INT, 0);
             factors.add(new long[] {op, comm});
         }
-        return NcclArguments.call(library, operation, op, comm, communicator.stream());
+        return NcclArguments.call(library, operation, op, comm, operation.stream());
     }
 
     @Override
     public int finish(long comm) {
-        NcclCommunicator communicator = communicators.get(comm);
-        if (communicator == null) {
-            return ncclInvalidArgument;
-        }
-        communicator.last().join();
-        int status = communicator.enter();
+        Communicator communicator = communicators.get(comm);
+        int status = enter(communicator);
         return status != ncclSuccess ? status : library.ncclCommFinalize(communicator.comm());
+    }
+
+    /** Makes a communicator's context current in a thread that is not the session's; returns a result of NCCL. */
+    private static int enter(Communicator communicator) {
+        return communicator == null ? ncclInvalidArgument
+            : CudaNative.cuCtxSetCurrent(communicator.context()) == 0 ? ncclSuccess : ncclUnhandledCudaError;
     }
 
     @Override
     public int end(long comm, boolean isAbort) {
-        NcclCommunicator communicator = communicators.remove(comm);
-        if (communicator == null) {
-            return ncclInvalidArgument;
-        }
-        if (!isAbort) {
-            communicator.last().join();
-        }
-        int status = communicator.enter();
-        status = status != ncclSuccess ? status
+        Communicator communicator = communicators.remove(comm);
+        int status = enter(communicator);
+        return status != ncclSuccess ? status
             : isAbort ? library.ncclCommAbort(communicator.comm()) : library.ncclCommDestroy(communicator.comm());
-        communicator.last().join(); // an abort ends the call that waits for other ranks
-        communicator.close();
-        return status;
     }
 
     @Override
     public int asyncError(long comm) {
-        NcclCommunicator communicator = communicators.get(comm);
-        if (communicator == null || communicator.error() != ncclSuccess) {
-            return communicator == null ? ncclInvalidArgument : communicator.error();
+        Communicator communicator = communicators.get(comm);
+        if (communicator == null) {
+            return ncclInvalidArgument;
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment error = arena.allocate(ValueLayout.JAVA_INT);

@@ -279,26 +279,13 @@ final class NcclCalls implements LibraryCalls, FactsManualCalls<Call>, Communica
         if (awaitsOwnGuest(communicatorsOfGroup)) {
             streams.forEach(stream -> gates.add(session.gates().open()));
         }
-        boolean isAwaited = call.wantsReply() && nccl.mayWait();
-        if (isAwaited) {
-            call.deferWithoutRecord();
-        }
-        int[] result = {ncclSuccess};
-        nccl.run(operations, threads, status -> {
-            if (isAwaited) {
-                call.finish(status);
-            } else if (!nccl.mayWait()) {
-                result[0] = status; // else the communicator keeps it
-            }
-        });
+        int result = nccl.run(operations);
         List<StreamState> waiting = List.copyOf(streams);
         for (int i = 0; i < gates.size(); i++) {
             Gates.Gate gate = gates.get(i);
             session.work().whenReached(waiting.get(i), status -> session.gates().close(gate));
         }
-        if (!isAwaited) {
-            call.finish(result[0]);
-        }
+        call.finish(result);
     }
 
     /**

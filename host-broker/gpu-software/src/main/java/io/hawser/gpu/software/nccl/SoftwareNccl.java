@@ -25,11 +25,9 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.IntConsumer;
 
 /**
  * NCCL on the software GPU. An operation is a host function of its stream, which waits for the other ranks. Nothing
@@ -160,17 +158,11 @@ public final class SoftwareNccl implements NcclBackend {
     }
 
     @Override
-    public boolean mayWait() {
-        return false;
-    }
-
-    @Override
-    public void run(List<NcclOperation> operations, Executor unused, IntConsumer issued) {
+    public int run(List<NcclOperation> operations) {
         if (operations.stream().anyMatch(operation -> operation.isReduction()
             && !Reduction.isSupported(operation.datatype()))) {
             LOG.log(Level.WARNING, "NCCL: the software GPU does not reduce numbers of 8 bits with a fraction");
-            issued.accept(ncclInvalidUsage);
-            return;
+            return ncclInvalidUsage;
         }
         Map<Long, List<NcclOperation>> groups = new LinkedHashMap<>();
         operations.forEach(operation -> groups.computeIfAbsent(operation.comm(), key -> new ArrayList<>())
@@ -182,7 +174,7 @@ public final class SoftwareNccl implements NcclBackend {
                 : rank.error() != ncclSuccess ? rank.error() : issue(rank, group.getValue());
             status = status == ncclSuccess ? result : status;
         }
-        issued.accept(status);
+        return status;
     }
 
     /** Issues the operations of one rank: the first stream runs them, and the others wait for it. */

@@ -66,9 +66,7 @@ class SoftwareNcclTest {
         }
 
         int run(NcclOperation... operations) {
-            int[] result = {-1};
-            nccl.run(List.of(operations), Runnable::run, status -> result[0] = status);
-            return result[0];
+            return nccl.run(List.of(operations));
         }
     }
 
