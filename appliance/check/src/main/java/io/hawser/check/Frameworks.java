@@ -32,6 +32,10 @@ final class Frameworks {
     private static final String ENDING = ".py";
     private static final Duration PROBE_LIMIT = Duration.ofSeconds(60);
     private static final String LIBRARIES = "hawser.libraries.path";
+    /** Scripts of several processes, one for each GPU, which exchange data. */
+    private static final Set<String> COMMUNICATING = Set.of("torch_distributed");
+    private static final List<String> COMMUNICATION = List.of("hawser.vgpus.default.gpus=all",
+        "hawser.vgpus.default.communication=host");
 
     /** What the command line says. */
     static final class Settings {
@@ -53,6 +57,8 @@ final class Frameworks {
     private final boolean hasDriver;
     private final List<String> skipped = new ArrayList<>();
     private final Map<String, String> versions = new TreeMap<>();
+    private final List<String> gpus = new ArrayList<>();
+    private final List<String> defects = new ArrayList<>();
 
     Frameworks(Settings settings, Installation installation, Children children, Workplace workplace,
         Progress progress) {
@@ -127,24 +133,38 @@ final class Frameworks {
                 broker.add(LIBRARIES + "=" + folders);
             }
         }
+        Map<String, List<String>> communicating = new LinkedHashMap<>(wanted);
+        communicating.keySet().retainAll(COMMUNICATING);
+        wanted.keySet().removeAll(COMMUNICATING);
+        List<FrameworkCase> cases = new ArrayList<>(run(wanted, broker, "frameworks"));
+        broker.addAll(0, COMMUNICATION); // the command line's settings follow, and replace them
+        cases.addAll(run(communicating, broker, "distributed"));
+        return new FrameworkReport(began, Machine.here(), gpus, versions, skipped, cases, defects);
+    }
+
+    /** Runs scripts through a broker of their own. */
+    private List<FrameworkCase> run(Map<String, List<String>> wanted, List<String> broker, String name) {
         List<FrameworkCase> cases = new ArrayList<>();
-        List<String> gpus = new ArrayList<>();
+        if (wanted.isEmpty()) {
+            return cases;
+        }
         progress.phase("starting a broker");
         BrokerChild child = BrokerChild.start(installation, children, workplace, System.getenv(), settings.backend,
-            "frameworks", 2, broker.stream().map(setting -> "-D" + setting).toList());
+            name, 2, broker.stream().map(setting -> "-D" + setting).toList());
         try {
             boolean software = child.get("/api/v1/broker").path("backend").asText().equals("software");
             Set<Way> ways = EnumSet.copyOf(settings.carriers);
             if (!software && hasDriver) {
                 ways.add(Way.NATIVE);
             }
+            gpus.clear();
             child.get("/api/v1/gpus").forEach(gpu -> gpus.add(gpu.path("name").asText()));
             wanted.forEach((script, only) -> cases.addAll(run(script, only, ways, child)));
         } finally {
             child.close();
         }
-        return new FrameworkReport(began, Machine.here(), gpus, versions, skipped, cases,
-            BrokerLog.defects(workplace.folder().resolve("frameworks.log")));
+        defects.addAll(BrokerLog.defects(workplace.folder().resolve(name + ".log")));
+        return cases;
     }
 
     /** The wheels' folders and the broker's own. */
