@@ -10,7 +10,7 @@
 #include <complex.h>
 #include <math.h>
 
-enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 3, NOT_SUPPORTED = 9 };
+enum { SUCCESS = 0, INVALID_VALUE = 3, NOT_SUPPORTED = 9 };
 enum { LOWER = 0, UPPER = 1, NOVECTOR = 0, VECTOR = 1, OP_N = 0, OP_T = 1, OP_C = 2, LEFT = 0 };
 
 enum { N = 24, M = 31, NRHS = 3, LD = 37, BATCH = 3, SMALL = 9, REPEATS = 100 };

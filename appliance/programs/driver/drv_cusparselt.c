@@ -321,6 +321,7 @@ static int checked(problem_t *p, data_t memory, bool alone) {
         result = allocate(sizeof number);
     }
     CU_OK(cuMemcpyHtoD(result, &number, sizeof number));
+    CU_OK(cuCtxSynchronize()); /* the stream does not wait for the default one */
     if (alone) {
         OK(cusparseLtSpMMAPruneCheck2(&handle, &p->m[p->sparse].descr, p->sparse == 0,
                                       p->sparse == 0 ? p->op_a : p->op_b, memory, result, stream));
