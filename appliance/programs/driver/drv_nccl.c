@@ -39,9 +39,9 @@ typedef struct {
     int collnet_enable, cta_policy, shrink_share, nvls_ctas, channels_per_net_peer, nvlink_centric;
 } config_t;
 enum { UNDEFINED = INT_MIN };
-static const config_t initial_config = {sizeof(config_t), 0xcafebeef, 22809, UNDEFINED, UNDEFINED, UNDEFINED, UNDEFINED,
-                                        NULL, UNDEFINED, UNDEFINED, NULL, UNDEFINED, UNDEFINED, UNDEFINED, UNDEFINED,
-                                        UNDEFINED, UNDEFINED};
+static const config_t initial_config = {sizeof(config_t), 0xcafebeef, 22809,     UNDEFINED, UNDEFINED, UNDEFINED,
+                                        UNDEFINED,        NULL,       UNDEFINED, UNDEFINED, NULL,      UNDEFINED,
+                                        UNDEFINED,        UNDEFINED,  UNDEFINED, UNDEFINED, UNDEFINED};
 
 DECLARE(ncclGetVersion, int *);
 DECLARE(ncclGetUniqueId, id_t_ *);

@@ -4,8 +4,12 @@
 #include "hws_nccl_calls.h"
 #include "hws_nccl_functions.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define FINE_NS 1000000 /* how long an answer holds that there is no asynchronous error */
 
 hws_nccl_comm_t *hws_nccl_find(ncclComm_t comm) {
     const hws_service_t *service = comm == NULL ? NULL : hws_math_service();
@@ -208,11 +212,27 @@ HWS_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
     return end(comm, true);
 }
 
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+}
+
+/* PyTorch asks several times for each operation in flight. An error may come at any time, also right after an answer. */
 HWS_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError) {
-    HWS_REQUIRE(hws_nccl_find(comm) != NULL && asyncError != NULL);
+    hws_nccl_comm_t *state = hws_nccl_find(comm);
+    HWS_REQUIRE(state != NULL && asyncError != NULL);
     HWS_ENTER();
+    uint64_t now = now_ns();
+    if (now < atomic_load_explicit(&state->fine_until_ns, memory_order_relaxed)) {
+        *asyncError = ncclSuccess;
+        return ncclSuccess;
+    }
     int error = ncclSuccess;
     HWS_TRY(hws_call_hwsNcclAsyncError((HwsNcclCommId) comm, &error));
+    if (error == ncclSuccess) {
+        atomic_store_explicit(&state->fine_until_ns, now + FINE_NS, memory_order_relaxed);
+    }
     *asyncError = hws_nccl_note((ncclResult_t) error);
     return ncclSuccess;
 }

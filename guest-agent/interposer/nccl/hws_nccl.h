@@ -28,6 +28,7 @@
 typedef struct hws_nccl_comm {
     uint64_t context; /* of its device */
     int ranks, rank, device;
+    _Atomic uint64_t fine_until_ns; /* CLOCK_MONOTONIC; until then ncclCommGetAsyncError() asks nobody */
 } hws_nccl_comm_t;
 
 /* A factor of HWS_NCCL_PRE_MUL_SUM. */

@@ -13,6 +13,7 @@
 
 static int answer;    /* to the next records */
 static int ranks = 2; /* of the next communicators */
+static int async_error;
 
 CUresult cuCtxSetCurrent(CUcontext context) {
     session.context = (uintptr_t) context;
@@ -71,6 +72,10 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
         return answer;
     }
     *reply_bytes_p = 0;
+    if (opcode == HWS_OPCODE_hwsNcclAsyncError) {
+        memcpy(reply, &async_error, sizeof async_error);
+        *reply_bytes_p = 8;
+    }
     if (opcode == HWS_OPCODE_hwsNcclMake) { /* the length of the places, then the places */
         uint32_t count;
         memcpy(&count, (const unsigned char *) payload + 4, sizeof count);
@@ -209,12 +214,29 @@ static void should_make_the_communicators_of_a_group_together(void) {
     answer = 0;
 }
 
+static void should_ask_for_errors_once_in_a_while(ncclComm_t comm) {
+    ncclResult_t error = ncclInternalError;
+    int before = session.records;
+    for (int i = 0; i < 1000; i++) {
+        HWS_CHECK(ncclCommGetAsyncError(comm, &error) == ncclSuccess && error == ncclSuccess);
+    }
+    HWS_CHECK(session.records > before && session.records < before + 1000);
+    async_error = ncclRemoteError;
+    while (error == ncclSuccess) { /* the last answer holds for a millisecond */
+        HWS_CHECK(ncclCommGetAsyncError(comm, &error) == ncclSuccess);
+    }
+    HWS_CHECK(error == ncclRemoteError);
+    HWS_CHECK(ncclCommGetAsyncError(comm, &error) == ncclSuccess && error == ncclRemoteError);
+    async_error = ncclSuccess;
+}
+
 static void should_take_the_choices_of_a_program(void) {
     ncclUniqueId id = {{1}};
     ncclComm_t comm = NULL;
     /* The number that programs are compiled with, by its value: a description with another one refuses them all. */
     ncclConfig_t config = {.size = sizeof config, .magic = 0xcafebeef, .version = 22809, .maxCTAs = 16};
     HWS_CHECK(ncclCommInitRankConfig(&comm, 2, id, 0, &config) == ncclSuccess && comm != NULL);
+    should_ask_for_errors_once_in_a_while(comm);
     HWS_CHECK(ncclCommAbort(comm) == ncclSuccess);
     config.magic++;
     HWS_CHECK(ncclCommInitRankConfig(&comm, 2, id, 0, &config) == ncclInvalidArgument);
