@@ -2,8 +2,8 @@
  * cuSPARSE beside the Driver API: products of sparse matrices (CSR, COO) with vectors and dense matrices, real and
  * complex, transposed or not, of both index bases and types, conversions to and from dense matrices, lists of rows,
  * held against sums that the program computes; device pointers for numbers, streams, and wrong calls. A function that
- * the other end does not compute returns NOT_SUPPORTED; where it multiplies two sparse matrices, this is checked too.
- * The functions are found by name.
+ * the other end does not compute returns NOT_SUPPORTED; where it multiplies two sparse matrices or drops small elements,
+ * this is checked too. The functions are found by name.
  */
 #include "check_library.h"
 
@@ -45,6 +45,21 @@ DECLARE(cusparseDenseToSparse_analysis, handle_t, descr_t, descr_t, int, data_t)
 DECLARE(cusparseDenseToSparse_convert, handle_t, descr_t, descr_t, int, data_t);
 DECLARE(cusparseXcsr2coo, handle_t, data_t, int, int, data_t, int);
 DECLARE(cusparseXcoo2csr, handle_t, data_t, int, int, data_t, int);
+typedef struct complex32 {
+    float x, y;
+} complex32_t;
+typedef struct complex64 {
+    double x, y;
+} complex64_t;
+DECLARE(cusparseCreateMatDescr, descr_t *);
+DECLARE(cusparseDestroyMatDescr, descr_t);
+DECLARE(cusparseSetMatIndexBase, descr_t, int);
+#define COUNTED handle_t, int, descr_t, data_t, data_t, data_t, int *
+#define COMPRESSED handle_t, int, int, descr_t, data_t, data_t, data_t, int, data_t, data_t, data_t, data_t
+DECLARE(cusparseCnnz_compress, COUNTED, complex32_t);
+DECLARE(cusparseZnnz_compress, COUNTED, complex64_t);
+DECLARE(cusparseCcsr2csr_compress, COMPRESSED, complex32_t);
+DECLARE(cusparseZcsr2csr_compress, COMPRESSED, complex64_t);
 DECLARE(cusparseSpGEMM_createDescr, descr_t *);
 DECLARE(cusparseSpGEMM_destroyDescr, descr_t);
 #define PRODUCT handle_t, int, int, const void *, descr_t, descr_t, const void *, descr_t, int, int, descr_t
@@ -78,6 +93,13 @@ static void load(void) {
     FIND(cusparseDenseToSparse_convert);
     FIND(cusparseXcsr2coo);
     FIND(cusparseXcoo2csr);
+    FIND(cusparseCreateMatDescr);
+    FIND(cusparseDestroyMatDescr);
+    FIND(cusparseSetMatIndexBase);
+    FIND(cusparseCnnz_compress);
+    FIND(cusparseZnnz_compress);
+    FIND(cusparseCcsr2csr_compress);
+    FIND(cusparseZcsr2csr_compress);
     FIND(cusparseSpGEMM_createDescr);
     FIND(cusparseSpGEMM_destroyDescr);
     FIND(cusparseSpGEMM_workEstimation);
@@ -372,6 +394,54 @@ static void lists(const matrix_t *m) {
     CU_OK(cuMemFree(offsets));
 }
 
+/* Elements of a complex matrix over a threshold, by value, where the other end drops small elements. */
+static void compress(const matrix_t *m) {
+    static const double tolerance = 4.5; /* lies between the sizes of elements */
+    double left[M * K][2];
+    int expected = 0, got = 0;
+    for (int i = 0; i < M * K; i++) {
+        const double *value = m->values[i / K][i % K];
+        if (hypot(value[0], value[1]) > tolerance) {
+            memcpy(left[expected++], value, sizeof *left);
+        }
+    }
+    data_t rows, offsets, columns, numbers;
+    descr_t descr;
+    CU_OK(cuMemAlloc(&rows, M * 4));
+    CU_OK(cuMemAlloc(&offsets, (M + 1) * 4));
+    CU_OK(cuMemAlloc(&columns, (size_t) m->nnz * 4));
+    CU_OK(cuMemAlloc(&numbers, (size_t) m->nnz * 16));
+    OK(cusparseSetPointerMode(handle, HOST));
+    OK(cusparseCreateMatDescr(&descr));
+    OK(cusparseSetMatIndexBase(descr, m->base));
+    complex64_t wide = {tolerance, 0};
+    complex32_t narrow = {(float) tolerance, 0};
+#define COUNTED_ARGUMENTS handle, M, descr, m->numbers, m->offsets, rows, &got
+    int status = m->type == C_64F ? cusparseZnnz_compress(COUNTED_ARGUMENTS, wide)
+                                  : cusparseCnnz_compress(COUNTED_ARGUMENTS, narrow);
+    if (status != NOT_SUPPORTED) {
+        IS(SUCCESS, status);
+        check_element("elements over a threshold", 0, expected, got);
+#define COMPRESSED_ARGUMENTS                                                                                           \
+    handle, M, K, descr, m->numbers, m->columns, m->offsets, m->nnz, rows, numbers, columns, offsets
+        OK(m->type == C_64F ? cusparseZcsr2csr_compress(COMPRESSED_ARGUMENTS, wide)
+                            : cusparseCcsr2csr_compress(COMPRESSED_ARGUMENTS, narrow));
+        CU_OK(cuStreamSynchronize(stream));
+        char found[M * K * 16];
+        CU_OK(cuMemcpyDtoH(found, numbers, (size_t) got * bytes_of(m->type)));
+        for (int i = 0; i < got; i++) {
+            double value[2];
+            get(found, m->type, (size_t) i, value);
+            same("an element over a threshold", value, left[i]);
+        }
+    }
+    OK(cusparseDestroyMatDescr(descr));
+    CU_OK(cuMemFree(rows));
+    CU_OK(cuMemFree(offsets));
+    CU_OK(cuMemFree(columns));
+    CU_OK(cuMemFree(numbers));
+}
+
 /* The sum of all elements of a * b, where the other end multiplies sparse matrices. */
 static void sparse_product(const matrix_t *a) {
     double one = 1, zero = 0;
@@ -460,6 +530,9 @@ int main(int argc, char **argv) {
         convert(&m);
         if (!m.is_coo && m.index == I32) {
             lists(&m);
+        }
+        if (!m.is_coo && m.index == I32 && is_complex(m.type)) {
+            compress(&m);
         }
         if (!m.is_coo && m.index == I32 && m.type == R_64F) {
             sparse_product(&m);

@@ -253,6 +253,25 @@ static void should_keep_state_in_the_worker(void) {
     HWS_CHECK(dropped == before + 2 && memcmp(session.last, &id, sizeof id) == 0);
 }
 
+/* A structure by value: the last argument, which ends the record. */
+static void should_send_complex_thresholds(void) {
+    cusparseMatDescr_t descriptor;
+    HWS_CHECK(cusparseCreateMatDescr(&descriptor) == CUSPARSE_STATUS_SUCCESS);
+    int *array = (int *) (void *) memory, count = 0;
+    cuDoubleComplex wide = {1.5, -2.5}, values[1] = {{0, 0}};
+    cuComplex narrow = {0.25F, -4}, numbers[1] = {{0, 0}};
+    HWS_CHECK(cusparseZnnz_compress(handle, 3, descriptor, values, array, array, &count, wide)
+              == CUSPARSE_STATUS_SUCCESS);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_cusparseZnnz_compress);
+    HWS_CHECK(memcmp(session.last + session.last_bytes - sizeof wide, &wide, sizeof wide) == 0);
+    HWS_CHECK(cusparseCcsr2csr_compress(handle, 3, 4, descriptor, numbers, array, array, 5, array, numbers, array,
+                                        array, narrow)
+              == CUSPARSE_STATUS_SUCCESS);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_cusparseCcsr2csr_compress);
+    HWS_CHECK(memcmp(session.last + session.last_bytes - sizeof narrow, &narrow, sizeof narrow) == 0);
+    HWS_CHECK(cusparseDestroyMatDescr(descriptor) == CUSPARSE_STATUS_SUCCESS);
+}
+
 int main(void) {
     session.kind = HWS_KIND_CUSPARSE;
     HWS_CHECK(cusparseCreate(&handle) == CUSPARSE_STATUS_SUCCESS);
@@ -260,6 +279,7 @@ int main(void) {
     should_send_contents_and_numbers_with_a_call();
     should_ask_for_a_size_once();
     should_keep_state_in_the_worker();
+    should_send_complex_thresholds();
     session_close();
     return 0;
 }

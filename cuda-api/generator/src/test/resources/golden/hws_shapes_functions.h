@@ -12,6 +12,7 @@ shapesStatus_t shapesBatched(int count, const CUdeviceptr *addresses, const shap
 shapesStatus_t shapesGetLog(shapesHandle_t handle, uint32_t capacity, char *log);
 shapesStatus_t shapesOpen(unsigned long long *sum, shapesMemory_t memory, shapesHandle_t handle, const char *name);
 shapesStatus_t shapesClose(shapesHandle_t handle, int mode);
+shapesStatus_t shapesMove(cuComplex step, shapesHandle_t handle, cuDoubleComplex center, double *distance);
 shapesStatus_t shapesFill(shapesHandle_t handle, int mode, const HwsShapesBox *box, const HwsShapesPlace *place, const void *data);
 
 #endif

@@ -43,6 +43,11 @@ class ForeignTest {
             results[2] = extraBytes;
             return SHAPES_STATUS_INVALID_VALUE;
         }
+
+        shapesStatus_t shapesMove(cuComplex step, shapesHandle_t handle, cuDoubleComplex center, double *distance) {
+            *distance = step.x + 10 * step.y + 100 * center.x + 1000 * center.y + 10000 * (double) (uintptr_t) handle;
+            return SHAPES_STATUS_SUCCESS;
+        }
         """;
 
     @BeforeAll
@@ -68,6 +73,17 @@ class ForeignTest {
             assertEquals(shapesStatus_t.SHAPES_STATUS_SUCCESS,
                 ShapesNative.shapesOpen(sum, memory, 4, arena.allocateFrom("cubes")));
             assertEquals(54321, sum.get(ValueLayout.JAVA_LONG, 0));
+        }
+    }
+
+    @Test
+    void shouldPassComplexNumbersByValueFromBackendInterface() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment distance = arena.allocate(ValueLayout.JAVA_DOUBLE);
+            assertEquals(shapesStatus_t.SHAPES_STATUS_SUCCESS, new ShapesForeign().shapesMove(
+                arena.allocateFrom(ValueLayout.JAVA_FLOAT, 1, 2), 5, arena.allocateFrom(ValueLayout.JAVA_DOUBLE, 3, 4),
+                distance));
+            assertEquals(54321, distance.get(ValueLayout.JAVA_DOUBLE, 0));
         }
     }
 

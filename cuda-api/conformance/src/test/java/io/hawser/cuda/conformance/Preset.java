@@ -51,9 +51,10 @@ record Preset(Map<String, List<List<ClassDesc>>> functions, Map<String, Integer>
             .anyMatch(f -> widths.equals(f.stream().map(Preset::width).toList()));
     }
 
-    /** Bytes of a described parameter. */
+    /** Bytes of a described parameter. JavaCPP has a pointer in the place of a structure by value. */
     static int width(Library library, Param param) {
-        return param.type().endsWith("*") ? Long.BYTES : library.types().find(param.type()).size();
+        return param.type().endsWith("*") || param.isStructureByValue() ? Long.BYTES
+            : library.types().find(param.type()).size();
     }
 
     private static int width(ClassDesc type) {

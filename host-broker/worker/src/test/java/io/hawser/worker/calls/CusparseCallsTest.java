@@ -145,6 +145,37 @@ class CusparseCallsTest {
     }
 
     @Test
+    void shouldPassComplexThresholdsByValue() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long memory = guest.allocate(BYTES);
+            long handle = handle(guest);
+            HeapCusparse library = HeapMath.sparseOf(rig.gpu());
+            for (long values : new long[] {memory + BYTES - ELEMENTS * 16 + 1, memory + BYTES - ELEMENTS * 16}) {
+                assertEquals(List.of(), library.threshold());
+                long sent = guest.send(CusparseOpcodes.cusparseZcsr2csr_compress, Guest.REPLY | Guest.CREDITED,
+                    out -> {
+                        out.fixed(128);
+                        out.i64(0, handle);
+                        out.i32(24, ROWS);
+                        out.i32(28, ROWS);
+                        out.i64(48, values);
+                        out.i64(56, memory);
+                        out.i64(64, memory);
+                        out.i32(72, ELEMENTS);
+                        out.i64(80, memory);
+                        out.i64(104, memory);
+                        out.f64(112, 1.5);
+                        out.f64(120, -2.5);
+                    });
+                boolean isInside = values + ELEMENTS * 16 <= memory + BYTES;
+                assertEquals(isInside ? 0 : CUSPARSE_STATUS_INVALID_VALUE, guest.replyTo(sent).status());
+            }
+            assertEquals(List.of(1.5, -2.5), library.threshold());
+        }
+    }
+
+    @Test
     void shouldEndSessionForHostileRecords() throws IOException {
         List<Consumer<MemorySegment>> changes = List.of(
             r -> r.set(ValueLayout.JAVA_INT, OPERATION, 0),

@@ -120,8 +120,8 @@ final class CCallsEmitter {
             switch (param.shape()) {
                 case NUMBER -> put(out, slot, CNames.wireType(param.value()), name);
                 case HANDLE, NEW, DROP -> put(out, slot, "uint64_t", "(uintptr_t) " + name);
-                case STRUCT, INOUT -> out.line("memcpy(hws_payload + %d, %s, %d);", slot.offset(), name,
-                    param.value().size());
+                case STRUCT, INOUT -> out.line("memcpy(hws_payload + %d, %s%s, %d);", slot.offset(),
+                    param.isStructureByValue() ? "&" : "", name, param.value().size());
                 case TEXT, BYTES, HANDLES -> put(out, slot, "uint32_t", "hws_" + name + "_bytes");
                 default -> throw new IllegalStateException(function.symbol() + "." + name);
             }

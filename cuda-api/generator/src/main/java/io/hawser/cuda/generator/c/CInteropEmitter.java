@@ -101,7 +101,8 @@ public final class CInteropEmitter {
         List<String> arguments = new ArrayList<>();
         for (Param param : function.params()) {
             switch (param.shape()) {
-                case STRUCT, OUT_NUMBER, OUT_STRUCT, INOUT -> arguments.add("(void *) &" + param.name());
+                case STRUCT, OUT_NUMBER, OUT_STRUCT, INOUT -> arguments.add(param.isStructureByValue() ? param.name()
+                    : "(void *) &" + param.name());
                 case OUT_BYTES -> arguments.add("(void *) " + param.name());
                 default -> arguments.add(param.name());
             }

@@ -169,7 +169,7 @@ final class CStubsEmitter {
                 if (param.conversion() != null) {
                     out.line("const %s *hws_%s = %s;", param.value().name(), name, param.conversion());
                     out.line("HWS_REQUIRE(hws_%s != NULL);", name);
-                } else if (!param.nullable()) {
+                } else if (!param.nullable() && !param.isStructureByValue()) {
                     out.line("HWS_REQUIRE(%s != NULL);", name);
                 }
             }

@@ -25,8 +25,9 @@ final class JavaDriverEmitter {
         out.block("""
             /**
              * The library's functions of a backend, with C's parameters. Handles and device pointers are native
-             * ones, as long. Numbers have C's size, signed or not. Texts are String. Other pointers are a
-             * MemorySegment of private native memory, aligned to 8, or null where the caller passed a legal NULL.
+             * ones, as long. Numbers have C's size, signed or not. Texts are String. Structures by value and other
+             * pointers are a MemorySegment of private native memory, aligned to 8. It is null where the caller passed
+             * a legal NULL.
              * Functions for several types of numbers share a method, which has the form and 64-bit integers.
              * Outputs are read only when the result is 0. Decoder's thread only; a method must neither block nor
              * throw.

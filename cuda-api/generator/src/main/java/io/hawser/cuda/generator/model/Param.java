@@ -43,7 +43,7 @@ public record Param(String name, String type, Shape shape, CType value, SizeExpr
         NEW,
         /** A handle that the call destroys. */
         DROP,
-        /** A structure (or number) behind a pointer. */
+        /** A structure by value, or a structure or number behind a pointer. */
         STRUCT,
         /** A text. */
         TEXT,
@@ -90,6 +90,11 @@ public record Param(String name, String type, Shape shape, CType value, SizeExpr
     /** Whether the worker receives it as an object with accessors, not as memory. */
     public boolean isRecord() {
         return shape == Shape.STRUCT && value instanceof CType.Structure structure && structure.record();
+    }
+
+    /** Whether C passes the structure itself, not a pointer to it. */
+    public boolean isStructureByValue() {
+        return shape == Shape.STRUCT && conversion == null && !type.endsWith("*");
     }
 
     /** Size in the fixed part, in bytes. */

@@ -44,7 +44,7 @@ final class ParamReader {
     private Param inValue() {
         CType type = types.find(yaml.type());
         return type instanceof CType.Handle ? param(Shape.HANDLE, handle(type), null)
-            : param(Shape.NUMBER, plain(type), null);
+            : param(type instanceof CType.Structure ? Shape.STRUCT : Shape.NUMBER, plain(type), null);
     }
 
     private Param inPointer() {
