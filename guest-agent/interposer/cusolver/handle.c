@@ -5,9 +5,13 @@
 
 #include <stdlib.h>
 
-HwsSolverHandle *hws_solver_state(cusolverDnHandle_t handle) {
+void *hws_solver_state(hws_kind_t kind, const void *handle) {
     const hws_service_t *service = hws_math_service();
-    return service == NULL ? NULL : service->handle_data(HWS_KIND_CUSOLVER, (uintptr_t) handle);
+    return service == NULL ? NULL : service->handle_data(kind, (uintptr_t) handle);
+}
+
+static HwsSolverHandle *state_of(cusolverDnHandle_t handle) {
+    return hws_solver_state(HWS_KIND_CUSOLVER, handle);
 }
 
 cusolverStatus_t hws_unsupported(const char *name) {
@@ -15,41 +19,51 @@ cusolverStatus_t hws_unsupported(const char *name) {
     return CUSOLVER_STATUS_NOT_SUPPORTED;
 }
 
-HWS_EXPORT cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t *handle) {
-    HWS_REQUIRE(handle != NULL);
-    CUdevice device = 0;
-    if (!hws_math_need_context() || cuCtxGetDevice(&device) != CUDA_SUCCESS) {
-        return CUSOLVER_STATUS_NOT_INITIALIZED;
-    }
+cusolverStatus_t hws_solver_make(hws_kind_t kind, size_t bytes, uint64_t *id_p) {
+    HWS_NEED(hws_math_need_context(), CUSOLVER_STATUS_NOT_INITIALIZED);
     HWS_ENTER();
     const hws_service_t *service = hws_math_service();
-    HwsSolverHandle *state = calloc(1, sizeof *state);
-    uint64_t id = state == NULL ? 0 : service->handle_new(HWS_KIND_CUSOLVER);
+    void *state = calloc(1, bytes);
+    uint64_t id = state == NULL ? 0 : service->handle_new(kind);
     if (id == 0) {
         free(state);
         return CUSOLVER_STATUS_ALLOC_FAILED;
     }
-    state->id = id;
-    state->device = device;
-    service->handle_attach(HWS_KIND_CUSOLVER, id, state); /* the handle owns it */
-    cusolverStatus_t status = hws_call_cusolverDnCreate((cusolverDnHandle_t) (uintptr_t) id);
+    memcpy(state, &id, sizeof id);
+    service->handle_attach(kind, id, state); /* the handle owns it */
+    *id_p = id;
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+HWS_EXPORT cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t *handle) {
+    HWS_REQUIRE(handle != NULL);
+    uint64_t id = 0;
+    cusolverStatus_t status = hws_solver_make(HWS_KIND_CUSOLVER, sizeof(HwsSolverHandle), &id);
     if (status != CUSOLVER_STATUS_SUCCESS) {
-        service->handle_drop(HWS_KIND_CUSOLVER, id);
         return status;
     }
-    *handle = (cusolverDnHandle_t) (uintptr_t) id;
+    cusolverDnHandle_t made = (cusolverDnHandle_t) (uintptr_t) id;
+    CUdevice device = 0;
+    status =
+        cuCtxGetDevice(&device) != CUDA_SUCCESS ? CUSOLVER_STATUS_NOT_INITIALIZED : hws_call_cusolverDnCreate(made);
+    if (status != CUSOLVER_STATUS_SUCCESS) {
+        hws_math_service()->handle_drop(HWS_KIND_CUSOLVER, id);
+        return status;
+    }
+    state_of(made)->device = device;
+    *handle = made;
     return CUSOLVER_STATUS_SUCCESS;
 }
 
 HWS_EXPORT cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t handle, CUstream streamId) {
-    HwsSolverHandle *state = hws_solver_state(handle);
+    HwsSolverHandle *state = state_of(handle);
     HWS_NEED(state != NULL, CUSOLVER_STATUS_NOT_INITIALIZED);
     state->stream = (uintptr_t) streamId;
     return CUSOLVER_STATUS_SUCCESS;
 }
 
 HWS_EXPORT cusolverStatus_t cusolverDnGetStream(cusolverDnHandle_t handle, CUstream *streamId) {
-    const HwsSolverHandle *state = hws_solver_state(handle);
+    const HwsSolverHandle *state = state_of(handle);
     HWS_NEED(state != NULL, CUSOLVER_STATUS_NOT_INITIALIZED);
     HWS_REQUIRE(streamId != NULL);
     *streamId = (CUstream) (uintptr_t) state->stream;
@@ -59,14 +73,14 @@ HWS_EXPORT cusolverStatus_t cusolverDnGetStream(cusolverDnHandle_t handle, CUstr
 /* Setter and getter of a mode. A field of 0 is the library's default, the first mode. */
 #define HWS_MODE(name, type, first, last, argument, field)                                                             \
     HWS_EXPORT cusolverStatus_t cusolverDnSet##name(cusolverDnHandle_t handle, type argument) {                        \
-        HwsSolverHandle *state = hws_solver_state(handle);                                                             \
+        HwsSolverHandle *state = state_of(handle);                                                                     \
         HWS_NEED(state != NULL, CUSOLVER_STATUS_NOT_INITIALIZED);                                                      \
         HWS_REQUIRE((int) (argument) >= (int) (first) && (int) (argument) <= (int) (last));                            \
         state->field = (uint32_t) (argument);                                                                          \
         return CUSOLVER_STATUS_SUCCESS;                                                                                \
     }                                                                                                                  \
     HWS_EXPORT cusolverStatus_t cusolverDnGet##name(cusolverDnHandle_t handle, type *argument) {                       \
-        const HwsSolverHandle *state = hws_solver_state(handle);                                                       \
+        const HwsSolverHandle *state = state_of(handle);                                                               \
         HWS_NEED(state != NULL, CUSOLVER_STATUS_NOT_INITIALIZED);                                                      \
         HWS_REQUIRE((argument) != NULL);                                                                               \
         *(argument) = state->field == 0 ? (first) : (type) state->field;                                               \

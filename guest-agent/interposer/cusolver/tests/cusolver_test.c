@@ -9,6 +9,8 @@
 #include "hws_cusolver_functions.h"
 #include "hws_cusolver_opcodes.h"
 
+#include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int forgotten, questions; /* counted */
@@ -272,6 +274,81 @@ static void should_send_numbers_of_a_range(void) {
     HWS_CHECK(cusolverDnDestroy(handle) == CUSOLVER_STATUS_SUCCESS);
 }
 
+static cusolverStatus_t solve(cusolverSpHandle_t handle, cusparseMatDescr_t descr, int *singularity) {
+    return cusolverSpScsrlsvqr(handle, 4, 8, descr, memory, (int *) memory, (int *) memory, memory, 0.5F, 1, memory,
+                               singularity);
+}
+
+#define FIND(name) __typeof__(name) *name##_p = (__typeof__(name) *) dlsym(library, #name)
+
+/* Makes a description by the real libcusparse.so.12, which stays loaded. */
+static cusparseMatDescr_t describe(const HwsSparseMatDescr *content) {
+    void *library = dlopen("libcusparse.so.12", RTLD_NOW);
+    HWS_CHECK(library != NULL);
+    FIND(cusparseCreateMatDescr);
+    FIND(cusparseSetMatType);
+    FIND(cusparseSetMatFillMode);
+    FIND(cusparseSetMatDiagType);
+    FIND(cusparseSetMatIndexBase);
+    cusparseMatDescr_t made = NULL;
+    HWS_CHECK(cusparseCreateMatDescr_p(&made) == CUSPARSE_STATUS_SUCCESS);
+    HWS_CHECK(cusparseSetMatType_p(made, (cusparseMatrixType_t) content->type) == CUSPARSE_STATUS_SUCCESS);
+    HWS_CHECK(cusparseSetMatFillMode_p(made, (cusparseFillMode_t) content->fillMode) == CUSPARSE_STATUS_SUCCESS);
+    HWS_CHECK(cusparseSetMatDiagType_p(made, (cusparseDiagType_t) content->diagType) == CUSPARSE_STATUS_SUCCESS);
+    HWS_CHECK(cusparseSetMatIndexBase_p(made, (cusparseIndexBase_t) content->indexBase) == CUSPARSE_STATUS_SUCCESS);
+    return made;
+}
+
+/* A structure by value. */
+static void complex_shift(cusolverSpHandle_t handle, cusparseMatDescr_t descr) {
+    cuDoubleComplex shift = {1.5, -2.5}, numbers[1] = {{0, 0}};
+    HWS_CHECK(cusolverSpZcsreigvsi(handle, 4, 8, descr, numbers, (int *) memory, (int *) memory, shift, numbers, 9,
+                                   0.125, numbers, numbers)
+              == CUSOLVER_STATUS_SUCCESS);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_cusolverSpZcsreigvsi);
+    HWS_CHECK(memcmp(session.last + 64, &shift, sizeof shift) == 0);
+}
+
+static void should_send_descriptions_of_sparse_matrices(void) {
+    session.kind = HWS_KIND_CUSOLVER_SP;
+    cusparseMatDescr_t descr = (cusparseMatDescr_t) (void *) memory;
+    cusolverSpHandle_t handle = NULL;
+    CUstream stream = NULL;
+    int singularity = 77;
+    const HwsSparseMatDescr description = {.type = 3, .fillMode = 1, .diagType = 1, .indexBase = 1};
+    HWS_CHECK(cusolverSpCreate(NULL) == CUSOLVER_STATUS_INVALID_VALUE);
+    answer = CUSOLVER_STATUS_NOT_SUPPORTED; /* the machine has no such library */
+    int before = session.dropped;
+    HWS_CHECK(cusolverSpCreate(&handle) == CUSOLVER_STATUS_NOT_SUPPORTED && handle == NULL);
+    HWS_CHECK(session.dropped == before + 1);
+    answer = 0;
+    HWS_CHECK(solve(handle, descr, &singularity) == CUSOLVER_STATUS_NOT_INITIALIZED);
+    HWS_CHECK(cusolverSpCreate(&handle) == CUSOLVER_STATUS_SUCCESS);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_cusolverSpCreate);
+    before = session.records;
+    HWS_CHECK(cusolverSpSetStream(handle, (CUstream) (uintptr_t) 5) == CUSOLVER_STATUS_SUCCESS);
+    HWS_CHECK(cusolverSpGetStream(handle, &stream) == CUSOLVER_STATUS_SUCCESS && stream == (CUstream) (uintptr_t) 5);
+    HWS_CHECK(solve(handle, descr, &singularity) == CUSOLVER_STATUS_INVALID_VALUE); /* cuSPARSE is not loaded */
+    descr = describe(&description);
+    HWS_CHECK(solve(handle, NULL, &singularity) == CUSOLVER_STATUS_INVALID_VALUE);
+    HWS_CHECK(solve(handle, descr, NULL) == CUSOLVER_STATUS_INVALID_VALUE);
+    HWS_CHECK(potrf((cusolverDnHandle_t) handle) == CUSOLVER_STATUS_NOT_INITIALIZED); /* another kind */
+    HWS_CHECK(session.records == before && singularity == 77);
+    HWS_CHECK(solve(handle, descr, &singularity) == CUSOLVER_STATUS_SUCCESS && singularity == questions);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_cusolverSpScsrlsvqr && session.records == before + 1);
+    HwsSolverSparse sent;
+    memcpy(&sent, session.last, sizeof sent);
+    HWS_CHECK(sent.id == (uintptr_t) handle && sent.stream == 5 && hws_math_stream == 5);
+    HWS_CHECK(memcmp(session.last + sizeof sent + 8, &description, sizeof description) == 0);
+    complex_shift(handle, descr);
+    HWS_CHECK(cusolverSpSetStream(handle, (CUstream) (uintptr_t) SESSION_INVALIDATED) == CUSOLVER_STATUS_SUCCESS);
+    HWS_CHECK(solve(handle, descr, &singularity) == CUSOLVER_STATUS_EXECUTION_FAILED);
+    HWS_CHECK(cusolverSpDestroy(handle) == CUSOLVER_STATUS_SUCCESS);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_cusolverSpDestroy);
+    HWS_CHECK(solve(handle, descr, &singularity) == CUSOLVER_STATUS_NOT_INITIALIZED);
+    free(descr);
+}
+
 int main(void) {
     session.kind = HWS_KIND_CUSOLVER;
     should_refuse_calls_without_a_handle();
@@ -281,5 +358,7 @@ int main(void) {
     should_send_settings_as_content();
     should_send_numbers_of_a_range();
     HWS_CHECK(session.dropped == 7);
+    should_send_descriptions_of_sparse_matrices();
+    HWS_CHECK(session.dropped == 9);
     return 0;
 }

@@ -7,7 +7,7 @@ import java.lang.foreign.MemorySegment;
  * cuSOLVER of a GPU. Results are of cusolverStatus_t; no method throws for any input of a guest. The thread and the
  * current context are those of {@link GpuBackend#driver}.
  */
-public interface CusolverBackend extends MathHandles {
+public interface CusolverBackend extends MathHandles, MatDescriptions {
     /** The functions. A call's handle and settings are pointers with the values of this interface. */
     CusolverDriver driver();
 
@@ -18,6 +18,12 @@ public interface CusolverBackend extends MathHandles {
      * @param stream the native stream.
      */
     int apply(long handle, MemorySegment content, long stream);
+
+    /** The handles of sparse systems (cusolverSpHandle_t). */
+    MathHandles sparse();
+
+    /** Gives a handle of {@link #sparse} the native stream that a guest wants. */
+    int applySparse(long handle, long stream);
 
     /**
      * Makes a cusolverDnParams_t.

@@ -8,7 +8,7 @@ import java.lang.foreign.MemorySegment;
  * cuSPARSE of a GPU. Results are of cusparseStatus_t; no method throws for any input of a guest. The thread and the
  * current context are those of {@link GpuBackend#driver}.
  */
-public interface CusparseBackend extends MathHandles {
+public interface CusparseBackend extends MathHandles, MatDescriptions {
     /** Descriptors of operations. */
     enum Operation { SPSV, SPSM, SPGEMM }
 
@@ -20,9 +20,6 @@ public interface CusparseBackend extends MathHandles {
 
     /** As cusparseSetStream and cusparseSetPointerMode. */
     int apply(long handle, int pointerMode, long stream);
-
-    /** Makes a cusparseMatDescr_t; {@code out} receives it (8 bytes). */
-    int describe(int type, int fillMode, int diagType, int indexBase, MemorySegment out);
 
     /** Makes a descriptor of a content that is {@link SparseContent#isWhole}; {@code out} receives it (8 bytes). */
     int make(SparseContent content, MemorySegment out);

@@ -1,14 +1,17 @@
 package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.CusolverBackend;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.MathHandles;
 import io.hawser.cuda.backend.NativeLibrary;
 import io.hawser.cuda.generated.cusolver.CusolverDriver;
-import io.hawser.cuda.generated.cusolver.CusolverForeign;
 import io.hawser.cuda.generated.cusolver.CusolverNative;
 import io.hawser.cuda.generated.cusolver.HwsSolverGiven;
 import io.hawser.cuda.generated.cusolver.HwsSolverHandle;
 import io.hawser.cuda.generated.cusolver.HwsSolverJacobi;
 import io.hawser.cuda.generated.cusolver.HwsSolverParams;
+import io.hawser.cuda.generated.cusolver.cusolverStatus_t;
+import io.hawser.cuda.generated.cusparse.CusparseNative;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -19,11 +22,13 @@ final class NvidiaCusolver implements CusolverBackend {
     private static final int FUNCTIONS = 3; // of cusolverDnFunction_t
 
     private final CusolverNative library;
-    private final CusolverForeign driver;
+    private final CusparseNative cusparse;
+    private final NvidiaSparseSolver driver;
 
-    NvidiaCusolver(NativeLibrary library) {
+    NvidiaCusolver(GpuBackend gpu, NativeLibrary library, NativeLibrary cusparse) {
         this.library = new CusolverNative(library);
-        driver = new CusolverForeign(library);
+        this.cusparse = new CusparseNative(cusparse);
+        driver = new NvidiaSparseSolver(gpu, library, this.library);
     }
 
     @Override
@@ -44,6 +49,26 @@ final class NvidiaCusolver implements CusolverBackend {
     @Override
     public long handleBytes() {
         return HANDLE_BYTES;
+    }
+
+    @Override
+    public MathHandles sparse() {
+        return driver;
+    }
+
+    @Override
+    public int applySparse(long handle, long stream) {
+        return driver.apply(handle, stream);
+    }
+
+    /** All values are known, so only the memory can lack. */
+    @Override
+    public int describe(int type, int fillMode, int diagType, int indexBase, MemorySegment out) {
+        if (NvidiaCusparse.describe(cusparse, type, fillMode, diagType, indexBase, out) != 0) {
+            return cusolverStatus_t.CUSOLVER_STATUS_ALLOC_FAILED;
+        }
+        driver.setBase(out.get(ValueLayout.JAVA_LONG, 0), indexBase);
+        return 0;
     }
 
     /** A mode of 0 has never been set, so a library that lacks the mode works all the same. */

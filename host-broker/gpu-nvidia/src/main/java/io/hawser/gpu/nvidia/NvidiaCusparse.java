@@ -79,6 +79,12 @@ final class NvidiaCusparse implements CusparseBackend {
 
     @Override
     public int describe(int type, int fillMode, int diagType, int indexBase, MemorySegment out) {
+        return describe(library, type, fillMode, diagType, indexBase, out);
+    }
+
+    /** Makes a cusparseMatDescr_t, which cuSOLVER takes as well. */
+    static int describe(CusparseNative library, int type, int fillMode, int diagType, int indexBase,
+        MemorySegment out) {
         int status = library.cusparseCreateMatDescr(out);
         if (status != 0) {
             return status;

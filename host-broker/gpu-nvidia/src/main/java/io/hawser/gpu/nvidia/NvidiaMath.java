@@ -57,10 +57,10 @@ public final class NvidiaMath implements MathProvider {
         // cuSOLVER needs these, and cuSPARSE needs the linker; each finds the ones before it by their sonames.
         MathProvider.load("libnvJitLink.so.13", "libnvJitLink.so.12");
         boolean hasAll = MathProvider.load("libcublasLt.so.13", "libcublasLt.so.12") != null
-            && MathProvider.load("libcublas.so.13", "libcublas.so.12") != null
-            && MathProvider.load("libcusparse.so.12") != null;
-        NativeLibrary library = hasAll ? MathProvider.load("libcusolver.so.12", "libcusolver.so.11") : null;
-        return library == null ? null : new NvidiaCusolver(library);
+            && MathProvider.load("libcublas.so.13", "libcublas.so.12") != null;
+        NativeLibrary cusparse = hasAll ? MathProvider.load("libcusparse.so.12") : null;
+        NativeLibrary library = cusparse == null ? null : MathProvider.load("libcusolver.so.12", "libcusolver.so.11");
+        return library == null ? null : new NvidiaCusolver(gpu, library, cusparse);
     }
 
     @Override

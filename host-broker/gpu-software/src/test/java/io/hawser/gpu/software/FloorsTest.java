@@ -7,7 +7,8 @@ class FloorsTest {
     @Test
     void shouldUseOnlyPackagesOnLowerFloors() {
         Floors.of("io.hawser.gpu.software")
-            .floor("ptx", "exec", "image", "dnn", "nccl")
+            .floor("ptx", "exec", "image", "work", "nccl")
+            .floor("dnn")
             .floor("compile", "math")
             .floor("device")
             .floor("")

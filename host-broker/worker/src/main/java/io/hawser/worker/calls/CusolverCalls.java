@@ -17,7 +17,9 @@ import io.hawser.cuda.generated.cusolver.HandleManualCalls;
 import io.hawser.cuda.generated.cusolver.HwsSolverHandle;
 import io.hawser.cuda.generated.cusolver.HwsSolverJacobi;
 import io.hawser.cuda.generated.cusolver.HwsSolverParams;
+import io.hawser.cuda.generated.cusolver.HwsSolverSparse;
 import io.hawser.cuda.generated.cusolver.SettingsManualCalls;
+import io.hawser.cuda.generated.cusolver.SparseManualCalls;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
@@ -34,7 +36,8 @@ import java.util.Map;
  * cuSOLVER. The first call opens the machine's library. A call carries the state of its handle and the settings of its
  * objects; the library gets what has changed. Session thread.
  */
-final class CusolverCalls implements LibraryCalls, HandleManualCalls<Call>, SettingsManualCalls<Call> {
+final class CusolverCalls
+    implements LibraryCalls, HandleManualCalls<Call>, SettingsManualCalls<Call>, SparseManualCalls<Call> {
     /** Objects of Jacobi's method that a session has not destroyed: they take memory that no quota counts. */
     static final int MAX_OBJECTS = 65_536;
     private static final int ALGORITHMS = 4; // of HwsSolverParams: the library's own, and those of cusolverAlgMode_t
@@ -44,6 +47,8 @@ final class CusolverCalls implements LibraryCalls, HandleManualCalls<Call>, Sett
 
     private final GuestObjects objects;
     private final LibraryHandles handles;
+    private final LibraryHandles sparseHandles;
+    private final DescribedMatrices described = new DescribedMatrices();
     private final GpuBackend backend;
     private final Map<Integer, Long> params = new HashMap<>(); // by their algorithms; they stay until the session ends
     private final Map<Long, Jacobi> jacobis = new HashMap<>(); // by the guest's ids
@@ -70,6 +75,11 @@ final class CusolverCalls implements LibraryCalls, HandleManualCalls<Call>, Sett
         }
     }
 
+    /** The stream that the library has for a handle of sparse systems; a new handle has the default stream. */
+    private static final class AppliedStream {
+        private long stream;
+    }
+
     /** An object of Jacobi's method, and the settings that it has. */
     private record Jacobi(long made, boolean isGesvdj, MemorySegment content) {
         boolean is(MemorySegment wanted) {
@@ -80,9 +90,10 @@ final class CusolverCalls implements LibraryCalls, HandleManualCalls<Call>, Sett
 
     CusolverCalls(Session session) {
         this.objects = session.objects();
-        this.handles = new LibraryHandles(objects, HandleKind.CUSOLVER, new LibraryHandles.Results(
-            CUSOLVER_STATUS_NOT_SUPPORTED, CUSOLVER_STATUS_NOT_INITIALIZED, CUSOLVER_STATUS_ALLOC_FAILED),
-            Applied::new);
+        LibraryHandles.Results results = new LibraryHandles.Results(CUSOLVER_STATUS_NOT_SUPPORTED,
+            CUSOLVER_STATUS_NOT_INITIALIZED, CUSOLVER_STATUS_ALLOC_FAILED);
+        this.handles = new LibraryHandles(objects, HandleKind.CUSOLVER, results, Applied::new);
+        this.sparseHandles = new LibraryHandles(objects, HandleKind.CUSOLVER_SP, results, AppliedStream::new);
         this.backend = session.backend();
     }
 
@@ -91,7 +102,12 @@ final class CusolverCalls implements LibraryCalls, HandleManualCalls<Call>, Sett
         if (dispatcher == null) {
             cusolver = MathProviders.open(backend, MathProvider::cusolver);
             dispatcher = new CusolverDispatcher<>(cusolver == null ? new CusolverDriver() {} : cusolver.driver(), this,
-                this);
+                this, this);
+        }
+        if (opcode == CusolverOpcodes.cusolverSpDestroy
+            && LibraryHandles.hasEnded(objects, HandleKind.CUSOLVER_SP, call.in())) {
+            call.finish(CUSOLVER_STATUS_SUCCESS);
+            return;
         }
         dispatcher.dispatch(call);
     }
@@ -104,6 +120,16 @@ final class CusolverCalls implements LibraryCalls, HandleManualCalls<Call>, Sett
     @Override
     public void cusolverDnDestroy(Call call, long handle, long handleId) {
         handles.destroy(call, handle, handleId, cusolver);
+    }
+
+    @Override
+    public void cusolverSpCreate(Call call, long handleId) {
+        sparseHandles.create(call, handleId, cusolver == null ? null : cusolver.sparse());
+    }
+
+    @Override
+    public void cusolverSpDestroy(Call call, long handle, long handleId) {
+        sparseHandles.destroy(call, handle, handleId, cusolver.sparse());
     }
 
     /** A call that names the object may have failed before the object was made. */
@@ -123,6 +149,8 @@ final class CusolverCalls implements LibraryCalls, HandleManualCalls<Call>, Sett
             case "HwsSolverHandle" -> handle(call, content);
             case "HwsSolverParams" -> params(call, content);
             case "HwsSolverJacobi" -> jacobi(call, content);
+            case "HwsSolverSparse" -> sparseHandle(call, content);
+            case "HwsSparseMatDescr" -> described.of(call, content, cusolver);
             default -> throw new IllegalArgumentException("no such content: type=" + type);
         });
     }
@@ -151,6 +179,30 @@ final class CusolverCalls implements LibraryCalls, HandleManualCalls<Call>, Sett
         if (CusolverOpcodes.isCredited(call.in().opcode())) {
             call.countKernel();
         }
+        return made;
+    }
+
+    private long sparseHandle(Call call, MemorySegment content) {
+        long made = call.handle(HandleKind.CUSOLVER_SP, content.get(ValueLayout.JAVA_LONG_UNALIGNED,
+            HwsSolverSparse.ID_OFFSET));
+        if (call.isRejected()) {
+            return 0;
+        }
+        AppliedStream applied = call.lastObject().info(AppliedStream.class);
+        long stream = call.handle(HandleKind.STREAM, content.get(ValueLayout.JAVA_LONG_UNALIGNED,
+            HwsSolverSparse.STREAM_OFFSET));
+        if (call.isRejected()) {
+            return 0;
+        }
+        if (applied.stream != stream) {
+            int status = cusolver.applySparse(made, stream);
+            if (status != CUSOLVER_STATUS_SUCCESS) {
+                call.fail(status);
+                return 0;
+            }
+            applied.stream = stream;
+        }
+        call.countKernel();
         return made;
     }
 

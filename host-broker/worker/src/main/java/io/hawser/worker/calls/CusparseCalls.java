@@ -17,7 +17,6 @@ import io.hawser.cuda.generated.cusparse.FactorReplies;
 import io.hawser.cuda.generated.cusparse.HandleManualCalls;
 import io.hawser.cuda.generated.cusparse.HandleReplies;
 import io.hawser.cuda.generated.cusparse.HwsSparseHandle;
-import io.hawser.cuda.generated.cusparse.HwsSparseMatDescr;
 import io.hawser.cuda.generated.cusparse.cusparsePointerMode_t;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.Handle;
@@ -32,7 +31,6 @@ import java.util.Map;
  */
 final class CusparseCalls implements LibraryCalls, HandleManualCalls<Call>, FactorManualCalls<Call> {
     private static final int DEVICE = cusparsePointerMode_t.CUSPARSE_POINTER_MODE_DEVICE;
-    private static final int MOST_OF_EACH = 4; // values of an enumeration of HwsSparseMatDescr
     private static final Map<Integer, HandleKind> INFOS = Map.of(HandleKind.CSRIC02.number(), HandleKind.CSRIC02,
         HandleKind.CSRILU02.number(), HandleKind.CSRILU02, HandleKind.BSRIC02.number(), HandleKind.BSRIC02,
         HandleKind.BSRILU02.number(), HandleKind.BSRILU02, HandleKind.BSRSV2.number(), HandleKind.BSRSV2,
@@ -40,7 +38,7 @@ final class CusparseCalls implements LibraryCalls, HandleManualCalls<Call>, Fact
 
     private final LibraryHandles handles;
     private final GpuBackend backend;
-    private final long[] described = new long[MOST_OF_EACH * MOST_OF_EACH * MOST_OF_EACH * MOST_OF_EACH];
+    private final DescribedMatrices described = new DescribedMatrices();
     private CusparseBackend cusparse; // null while the library has not been opened, or is missing
     private CusparseDispatcher<Call> dispatcher;
     private int pointerMode; // of the call in service
@@ -128,39 +126,12 @@ final class CusparseCalls implements LibraryCalls, HandleManualCalls<Call>, Fact
         return made;
     }
 
-    /** The library's cusparseMatDescr_t of a content: there are few, so each is made once and kept. */
     private long description(Call call, MemorySegment content) {
         if (cusparse == null) {
             call.fail(CUSPARSE_STATUS_NOT_SUPPORTED);
             return 0;
         }
-        int type = part(call, content, HwsSparseMatDescr.TYPE_OFFSET, MOST_OF_EACH);
-        int fillMode = part(call, content, HwsSparseMatDescr.FILL_MODE_OFFSET, 2);
-        int diagType = part(call, content, HwsSparseMatDescr.DIAG_TYPE_OFFSET, 2);
-        int indexBase = part(call, content, HwsSparseMatDescr.INDEX_BASE_OFFSET, 2);
-        if (call.isRejected()) {
-            return 0;
-        }
-        int at = ((type * MOST_OF_EACH + fillMode) * MOST_OF_EACH + diagType) * MOST_OF_EACH + indexBase;
-        if (described[at] == 0) {
-            MemorySegment out = call.scratch(Long.BYTES);
-            int status = cusparse.describe(type, fillMode, diagType, indexBase, out);
-            if (status != CUSPARSE_STATUS_SUCCESS) {
-                call.fail(status);
-                return 0;
-            }
-            described[at] = out.get(ValueLayout.JAVA_LONG, 0);
-        }
-        return described[at];
-    }
-
-    private static int part(Call call, MemorySegment content, long offset, int values) {
-        int value = content.get(ValueLayout.JAVA_INT_UNALIGNED, offset);
-        if (value < 0 || value >= values) {
-            call.fatal("a description of a matrix has known values only: offset=" + offset + " value=" + value);
-            return 0;
-        }
-        return value;
+        return described.of(call, content, cusparse);
     }
 
     @Override

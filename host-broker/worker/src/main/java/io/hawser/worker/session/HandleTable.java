@@ -114,8 +114,8 @@ public final class HandleTable {
         return switch (kind) {
             case CONTEXT -> List.of(HandleKind.MODULE, HandleKind.STREAM, HandleKind.EVENT, HandleKind.ARRAY,
                 HandleKind.MIPMAPPED_ARRAY, HandleKind.CUBLAS, HandleKind.CUBLASLT,
-                HandleKind.CUFFT, HandleKind.CUDNN,
-                HandleKind.CUSOLVER, HandleKind.CUSPARSE, HandleKind.CURAND, HandleKind.CUSPARSELT,
+                HandleKind.CUFFT, HandleKind.CUDNN, HandleKind.CUSOLVER, HandleKind.CUSOLVER_SP,
+                HandleKind.CUSPARSE, HandleKind.CURAND, HandleKind.CUSPARSELT,
                 HandleKind.CONTEXT);
             case MODULE -> List.of(HandleKind.FUNCTION);
             case MIPMAPPED_ARRAY -> List.of(HandleKind.ARRAY);

@@ -105,6 +105,11 @@ final class Lapack {
         }
     }
 
+    /** Solves with an upper triangle, whose diagonal must not have a zero. */
+    int trtrs(int n, int nrhs, long a, int lda, long b, int ldb) {
+        return n == 0 || nrhs == 0 ? 0 : run("trtrs", (int) 'U', (int) 'N', (int) 'N', n, nrhs, a, lda, b, ldb);
+    }
+
     int geqrf(int m, int n, long a, int lda, long tau) {
         return m == 0 || n == 0 ? 0 : run("geqrf", m, n, a, lda, tau);
     }

@@ -7,6 +7,7 @@ import static io.hawser.cuda.generated.cusolver.cusolverStatus_t.CUSOLVER_STATUS
 
 import io.hawser.cuda.backend.CusolverBackend;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.MathHandles;
 import io.hawser.cuda.generated.cublas.libraryPropertyType_t;
 import io.hawser.cuda.generated.cusolver.CusolverDriver;
 import io.hawser.cuda.generated.cusolver.CusolverForm;
@@ -29,6 +30,7 @@ import java.util.stream.Stream;
 final class SoftwareCusolver implements CusolverBackend, CusolverDriver {
     private static final int[] VERSION = {12, 0, 4}; // of the interface, as CUDA 13.0 has it
     private static final String SIZE = "_bufferSize";
+    private static final String SPARSE = "cusolverSp";
     /** What each query answers: LAPACKE allocates for itself, and programs allocate more than nothing. */
     private static final int WORK = 16;
     private static final Set<String> METHODS = Stream.of(SoftwareCusolver.class.getDeclaredMethods())
@@ -38,6 +40,7 @@ final class SoftwareCusolver implements CusolverBackend, CusolverDriver {
     private final GpuBackend gpu;
     private final OpenBlas blas;
     private final CusolverDriver driver;
+    private final SoftwareSparseSolver sparse;
     private final Map<Long, Long> streams = new ConcurrentHashMap<>(); // of handles
     private long lastHandle;
     private long lastObject;
@@ -45,6 +48,7 @@ final class SoftwareCusolver implements CusolverBackend, CusolverDriver {
     SoftwareCusolver(GpuBackend gpu, OpenBlas blas) {
         this.gpu = gpu;
         this.blas = blas;
+        sparse = new SoftwareSparseSolver(gpu, blas);
         driver = (CusolverDriver) Proxy.newProxyInstance(CusolverDriver.class.getClassLoader(),
             new Class<?>[] {CusolverDriver.class}, (proxy, method, arguments) -> serve(method, arguments));
     }
@@ -57,7 +61,7 @@ final class SoftwareCusolver implements CusolverBackend, CusolverDriver {
                 : CUSOLVER_STATUS_NOT_SUPPORTED;
         }
         try {
-            return method.invoke(this, arguments);
+            return method.invoke(name.startsWith(SPARSE) ? sparse : this, arguments);
         } catch (InvocationTargetException e) {
             throw e.getCause();
         }
@@ -106,6 +110,21 @@ final class SoftwareCusolver implements CusolverBackend, CusolverDriver {
     @Override
     public long handleBytes() {
         return 0;
+    }
+
+    @Override
+    public MathHandles sparse() {
+        return sparse;
+    }
+
+    @Override
+    public int applySparse(long handle, long stream) {
+        return sparse.apply(handle, stream);
+    }
+
+    @Override
+    public int describe(int type, int fillMode, int diagType, int indexBase, MemorySegment out) {
+        return sparse.describe(type, indexBase, out);
     }
 
     @Override
@@ -167,7 +186,7 @@ final class SoftwareCusolver implements CusolverBackend, CusolverDriver {
         return number == 0 || number == 1;
     }
 
-    private static Type type(CusolverForm form) {
+    static Type type(CusolverForm form) {
         return switch (form) {
             case S -> Type.FLOAT;
             case D -> Type.DOUBLE;

@@ -9,19 +9,17 @@ import io.hawser.cuda.backend.CusparseBackend;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.SparseCall;
 import io.hawser.cuda.backend.SparseContent;
-import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.cublas.cudaDataType_t;
 import io.hawser.cuda.generated.cusparse.CusparseDriver;
 import io.hawser.cuda.generated.cusparse.HwsSparseFunction;
 import io.hawser.cuda.generated.cusparse.cusparseOperation_t;
 import io.hawser.gpu.software.math.SparseWork.Factor;
+import io.hawser.gpu.software.work.AwaitedWork;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongSupplier;
 
 /**
@@ -242,30 +240,7 @@ final class SoftwareCusparse implements CusparseBackend, CusparseDriver {
     }
 
     private int await(long handle, LongSupplier work, long[] result) {
-        if (gpu.driver().cuStreamQuery(streams.get(handle)) == CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
-            return CUSPARSE_STATUS_EXECUTION_FAILED; // the wait for a number ends the capture
-        }
-        CountDownLatch done = new CountDownLatch(1);
-        AtomicLong found = new AtomicLong(-1);
-        int issued = gpu.hostFunction(streams.get(handle), () -> {
-            try {
-                found.set(work.getAsLong());
-            } catch (IndexOutOfBoundsException e) {
-                LOG.log(System.Logger.Level.WARNING, "cuSPARSE: an index is wrong: {0}", e.getMessage());
-            } finally {
-                done.countDown();
-            }
-        });
-        if (issued != 0) {
-            return CUSPARSE_STATUS_EXECUTION_FAILED;
-        }
-        try {
-            done.await();
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            return CUSPARSE_STATUS_EXECUTION_FAILED;
-        }
-        result[0] = found.get();
+        result[0] = AwaitedWork.run(gpu, streams.get(handle), "cuSPARSE", work).orElse(-1);
         return result[0] < 0 ? CUSPARSE_STATUS_EXECUTION_FAILED : CUSPARSE_STATUS_SUCCESS;
     }
 

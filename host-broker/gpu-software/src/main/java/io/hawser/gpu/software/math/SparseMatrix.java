@@ -155,10 +155,15 @@ final class SparseMatrix {
     }
 
     private void setNumber(long at, double number) {
+        setNumber(values, at, isDouble, number);
+    }
+
+    /** Writes a number of memory. */
+    static void setNumber(MemorySegment memory, long at, boolean isDouble, double number) {
         if (isDouble) {
-            values.set(ValueLayout.JAVA_DOUBLE_UNALIGNED, at * Double.BYTES, number);
+            memory.set(ValueLayout.JAVA_DOUBLE_UNALIGNED, at * Double.BYTES, number);
         } else {
-            values.set(ValueLayout.JAVA_FLOAT_UNALIGNED, at * Float.BYTES, (float) number);
+            memory.set(ValueLayout.JAVA_FLOAT_UNALIGNED, at * Float.BYTES, (float) number);
         }
     }
 }
