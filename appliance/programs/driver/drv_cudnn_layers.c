@@ -19,6 +19,19 @@
       perf_t *)                                                                                                        \
     F(int, cudnnGetConvolutionBackwardFilterAlgorithm_v7, handle_t, desc_t, desc_t, desc_t, desc_t, int, int *,        \
       perf_t *)                                                                                                        \
+    F(int, cudnnFindConvolutionForwardAlgorithm, handle_t, desc_t, desc_t, desc_t, desc_t, int, int *, perf_t *)       \
+    F(int, cudnnFindConvolutionBackwardDataAlgorithm, handle_t, desc_t, desc_t, desc_t, desc_t, int, int *, perf_t *)  \
+    F(int, cudnnFindConvolutionBackwardFilterAlgorithm, handle_t, desc_t, desc_t, desc_t, desc_t, int, int *,          \
+      perf_t *)                                                                                                        \
+    F(int, cudnnFindConvolutionForwardAlgorithmEx, handle_t, desc_t, CUdeviceptr, desc_t, CUdeviceptr, desc_t, desc_t, \
+      CUdeviceptr, int, int *, perf_t *, CUdeviceptr, size_t)                                                          \
+    F(int, cudnnFindConvolutionBackwardDataAlgorithmEx, handle_t, desc_t, CUdeviceptr, desc_t, CUdeviceptr, desc_t,    \
+      desc_t, CUdeviceptr, int, int *, perf_t *, CUdeviceptr, size_t)                                                  \
+    F(int, cudnnFindConvolutionBackwardFilterAlgorithmEx, handle_t, desc_t, CUdeviceptr, desc_t, CUdeviceptr, desc_t,  \
+      desc_t, CUdeviceptr, int, int *, perf_t *, CUdeviceptr, size_t)                                                  \
+    F(int, cudnnGetConvolutionForwardAlgorithmMaxCount, handle_t, int *)                                               \
+    F(int, cudnnGetConvolutionBackwardDataAlgorithmMaxCount, handle_t, int *)                                          \
+    F(int, cudnnGetConvolutionBackwardFilterAlgorithmMaxCount, handle_t, int *)                                        \
     F(int, cudnnConvolutionForward, handle_t, const void *, desc_t, CUdeviceptr, desc_t, CUdeviceptr, desc_t, int,     \
       CUdeviceptr, size_t, const void *, desc_t, CUdeviceptr)                                                          \
     F(int, cudnnConvolutionBackwardData, handle_t, const void *, desc_t, CUdeviceptr, desc_t, CUdeviceptr, desc_t,     \
@@ -124,6 +137,42 @@ static void ask(int status, const layer_t *layer) {
     }
 }
 
+/* The fastest algorithm by trial, with and without tensors of the program. The trials overwrite the target. */
+static perf_t search(handle_t handle, int target, const desc_t descs[3], desc_t conv, const CUdeviceptr memory[3]) {
+    enum { REQUESTED = 4, SPACE = 4 << 20 };
+    perf_t results[REQUESTED], others[REQUESTED];
+    int count = 0, other_count = 0, most = 0;
+    desc_t x = descs[DATA], w = descs[FILTER], y = descs[RESULT];
+    CUdeviceptr space;
+    CU_OK(cuMemAlloc(&space, SPACE));
+    if (target == RESULT) {
+        OK(cudnnGetConvolutionForwardAlgorithmMaxCount(handle, &most));
+        OK(cudnnFindConvolutionForwardAlgorithm(handle, x, w, conv, y, REQUESTED, &other_count, others));
+        OK(cudnnFindConvolutionForwardAlgorithmEx(handle, x, memory[DATA], w, memory[FILTER], conv, y, memory[RESULT],
+                                                  REQUESTED, &count, results, space, SPACE));
+    } else if (target == DATA) {
+        OK(cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle, &most));
+        OK(cudnnFindConvolutionBackwardDataAlgorithm(handle, w, y, conv, x, REQUESTED, &other_count, others));
+        OK(cudnnFindConvolutionBackwardDataAlgorithmEx(handle, w, memory[FILTER], y, memory[RESULT], conv, x,
+                                                       memory[DATA], REQUESTED, &count, results, space, SPACE));
+    } else {
+        OK(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle, &most));
+        OK(cudnnFindConvolutionBackwardFilterAlgorithm(handle, x, y, conv, w, REQUESTED, &other_count, others));
+        OK(cudnnFindConvolutionBackwardFilterAlgorithmEx(handle, x, memory[DATA], y, memory[RESULT], conv, w,
+                                                         memory[FILTER], REQUESTED, &count, results, space, SPACE));
+    }
+    check_true("a search finds algorithms", most > 0 && count > 0 && count <= REQUESTED);
+    check_true("a search without tensors finds algorithms", other_count > 0 && other_count <= REQUESTED);
+    check_true("the first algorithm has a time", results[0].status == SUCCESS && results[0].time > 0);
+    check_true("the first algorithm without tensors has a time", others[0].status == SUCCESS && others[0].time > 0);
+    check_true("the first algorithm has room", results[0].memory <= SPACE);
+    for (int i = 1; i < count && results[i].status == SUCCESS; i++) {
+        check_true("faster algorithms come first", results[i - 1].time <= results[i].time);
+    }
+    CU_OK(cuMemFree(space));
+    return results[0];
+}
+
 /* Returns whether the library has algorithms for the layer in all directions. */
 static int check_convolution(handle_t handle, const layer_t *l) {
     static float values[3][ROOM], expected[3][ROOM];
@@ -151,7 +200,8 @@ static int check_convolution(handle_t handle, const layer_t *l) {
         done = done && returned[target] == 1 && found[target].status == SUCCESS;
     }
     check_true("algorithms for a convolution", done || l->optional);
-    for (int target = 0; done && target < 3; target++) {
+    for (int run = 0; done && run < 6; run++) { /* with the algorithms of the heuristics, then with those of trials */
+        int target = run % 3;
         CUdeviceptr memory[3], space;
         for (int i = 0; i < 3; i++) {
             for (int j = 0; j < counts[i]; j++) {
@@ -159,6 +209,11 @@ static int check_convolution(handle_t handle, const layer_t *l) {
                 expected[i][j] = i == target ? 0 : values[i][j];
             }
             memory[i] = upload(values[i], (size_t) counts[i]);
+        }
+        if (run >= 3) {
+            found[target] = search(handle, target, (desc_t[]) {x, w, y}, conv, memory);
+            CU_OK(cuMemFree(memory[target]));
+            memory[target] = upload(values[target], (size_t) counts[target]);
         }
         convolve(l, expected[DATA], expected[FILTER], expected[RESULT], target);
         double most = 500;

@@ -9,6 +9,7 @@
 #include "hws_cudnn_functions.h"
 #include "hws_cudnn_opcodes.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #define HWS_CHECK_EQ(expected, got) HWS_CHECK((long long) (expected) == (long long) (got))
@@ -16,7 +17,9 @@
 #define RECORD_BYTES 4096
 
 static _Atomic int gate;
-static int makes, asks, drops, executions, losses, make_status;
+static int makes, asks, drops, executions, losses, searches, make_status;
+static int allocations, live, failing; /* of memory; the number of the allocation that fails */
+static size_t allocated[4];            /* bytes of the last allocations */
 static unsigned char last[RECORD_BYTES];
 static uint32_t last_bytes;
 static hws_vary_t last_varies[64];
@@ -25,6 +28,22 @@ _Thread_local uint64_t hws_math_stream;
 _Thread_local hws_tls_t hws_tls;
 hws_stream_watcher_t *_Atomic hws_stream_watcher;
 static HwsDnnHandle handle_state = {.id = 77};
+
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+    if (++allocations == failing) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    allocated[(allocations - 1) % 4] = bytes;
+    *address = (CUdeviceptr) (0x1000 * allocations);
+    live++;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr address) {
+    HWS_CHECK(address != 0);
+    live--;
+    return CUDA_SUCCESS;
+}
 
 CUresult cuInit(unsigned int flags) {
     (void) flags;
@@ -92,6 +111,23 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
     return 0;
 }
 
+/* One result, though the reply has room for all that the program has requested. */
+static int answer_search(const void *payload, uint32_t payload_bytes, void *reply, uint32_t reply_capacity,
+                         uint32_t *reply_bytes_p) {
+    HWS_CHECK(payload_bytes <= sizeof last);
+    memcpy(last, payload, payload_bytes);
+    last_bytes = payload_bytes;
+    searches++;
+    memset(reply, 0, reply_capacity);
+    uint32_t results = reply_capacity - 8;
+    memcpy(reply, &(int32_t) {1}, 4);
+    memcpy((char *) reply + 4, &results, sizeof results);
+    memcpy((char *) reply + 8, &(cudnnConvolutionFwdAlgoPerf_t) {.algo = 6, .time = 0.25F, .memory = 512},
+           sizeof(cudnnConvolutionFwdAlgoPerf_t));
+    *reply_bytes_p = reply_capacity;
+    return 0;
+}
+
 int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes, const void *bulk,
              uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
     (void) flags;
@@ -101,6 +137,16 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     if (opcode == HWS_OPCODE_hwsDnnMake) {
         makes++;
         return make_status;
+    }
+    if (opcode == HWS_OPCODE_cudnnFindConvolutionForwardAlgorithmEx) {
+        return answer_search(payload, payload_bytes, reply, reply_capacity, reply_bytes_p);
+    }
+    if (opcode == HWS_OPCODE_cudnnGetConvolutionForwardWorkspaceSize) {
+        int32_t algo;
+        memcpy(&algo, (const char *) payload + payload_bytes - 8, sizeof algo);
+        memcpy(reply, &(uint64_t) {640 * (uint64_t) algo}, 8);
+        *reply_bytes_p = 8;
+        return algo > 5 ? CUDNN_STATUS_NOT_SUPPORTED : 0;
     }
     if (opcode == HWS_OPCODE_hwsDnnCtcLoss || opcode == HWS_OPCODE_hwsDnnCtcSize) {
         HWS_CHECK(payload_bytes <= sizeof last);
@@ -435,6 +481,111 @@ static void should_send_the_labels_of_a_loss(void) {
     cudnnDestroyCTCLossDescriptor(ctc);
 }
 
+typedef struct layer {
+    cudnnTensorDescriptor_t x, y;
+    cudnnFilterDescriptor_t w;
+    cudnnConvolutionDescriptor_t convolution;
+} layer_t;
+
+static layer_t make_layer(void) {
+    layer_t l;
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateTensorDescriptor(&l.x));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateTensorDescriptor(&l.y));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateFilterDescriptor(&l.w));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateConvolutionDescriptor(&l.convolution));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS,
+                 cudnnSetTensor4dDescriptor(l.x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 2, 8, 8));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS,
+                 cudnnSetTensor4dDescriptor(l.y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 5, 6, 6));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS,
+                 cudnnSetFilter4dDescriptor(l.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 5, 2, 3, 3));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS,
+                 cudnnSetConvolution2dDescriptor(l.convolution, 0, 0, 1, 1, 1, 1, CUDNN_CONVOLUTION, CUDNN_DATA_FLOAT));
+    return l;
+}
+
+static void end_layer(const layer_t *l) {
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(l->x));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(l->y));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyFilterDescriptor(l->w));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyConvolutionDescriptor(l->convolution));
+}
+
+static uint64_t last_word(uint32_t offset) {
+    uint64_t word;
+    memcpy(&word, last + offset, sizeof word);
+    return word;
+}
+
+/* Offsets of a record of cudnnFindConvolutionForwardAlgorithmEx. */
+enum { SEARCH_X = 32, SEARCH_W = 56, SEARCH_Y = 96, SEARCH_WORKSPACE = 112, SEARCH_WORKSPACE_BYTES = 120 };
+
+static void should_send_the_tensors_of_a_search(void) {
+    layer_t l = make_layer();
+    cudnnHandle_t handle = (cudnnHandle_t) (uintptr_t) handle_state.id;
+    cudnnConvolutionFwdAlgoPerf_t results[100];
+    int count = 0, before = searches;
+    void *x = (void *) 0x100, *w = (void *) 0x200, *y = (void *) 0x300, *room = (void *) 0x400;
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS,
+                 cudnnFindConvolutionForwardAlgorithmEx(handle, l.x, x, l.w, w, l.convolution, l.y, y, 3, &count,
+                                                        results, room, 77));
+    HWS_CHECK(count == 1 && results[0].algo == 6 && results[0].time == 0.25F && results[0].memory == 512);
+    HWS_CHECK_EQ(0x100, last_word(SEARCH_X));
+    HWS_CHECK_EQ(0x200, last_word(SEARCH_W));
+    HWS_CHECK_EQ(0x300, last_word(SEARCH_Y));
+    HWS_CHECK_EQ(0x400, last_word(SEARCH_WORKSPACE));
+    HWS_CHECK_EQ(77, last_word(SEARCH_WORKSPACE_BYTES));
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS,
+                 cudnnFindConvolutionForwardAlgorithmEx(handle, l.x, x, l.w, w, l.convolution, l.y, y, 100, &count,
+                                                        results, NULL, 0));
+    HWS_CHECK_EQ(before + 2, searches);
+    static const int wrong[] = {101, INT_MAX, -1, INT_MIN};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM,
+                     cudnnFindConvolutionForwardAlgorithmEx(handle, l.x, x, l.w, w, l.convolution, l.y, y, wrong[i],
+                                                            &count, results, room, 77));
+    }
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM,
+                 cudnnFindConvolutionForwardAlgorithmEx(handle, l.x, x, l.w, w, l.convolution, l.y, y, 3, NULL, results,
+                                                        room, 77));
+    HWS_CHECK_EQ(CUDNN_STATUS_NOT_INITIALIZED,
+                 cudnnFindConvolutionForwardAlgorithmEx(NULL, l.x, x, l.w, w, l.convolution, l.y, y, 3, &count, results,
+                                                        room, 77));
+    HWS_CHECK_EQ(before + 2, searches);
+    end_layer(&l);
+}
+
+static void should_allocate_the_tensors_of_a_search(void) {
+    layer_t l = make_layer();
+    cudnnHandle_t handle = (cudnnHandle_t) (uintptr_t) handle_state.id;
+    cudnnConvolutionFwdAlgoPerf_t results[3];
+    int count = 0, before = searches;
+    allocations = 0;
+    HWS_CHECK_EQ(CUDNN_STATUS_SUCCESS,
+                 cudnnFindConvolutionForwardAlgorithm(handle, l.x, l.w, l.convolution, l.y, 3, &count, results));
+    HWS_CHECK(searches == before + 1 && count == 1 && results[0].algo == 6);
+    HWS_CHECK(allocations == 4 && live == 0);
+    HWS_CHECK(allocated[0] == 2 * 8 * 8 * 4 && allocated[1] == 5 * 2 * 3 * 3 * 4 && allocated[2] == 5 * 6 * 6 * 4);
+    HWS_CHECK_EQ(640 * 5, allocated[3]); /* the most that an algorithm needs */
+    HWS_CHECK_EQ(0x1000, last_word(SEARCH_X));
+    HWS_CHECK_EQ(0x3000, last_word(SEARCH_Y));
+    HWS_CHECK_EQ(0x4000, last_word(SEARCH_WORKSPACE));
+    HWS_CHECK_EQ(640 * 5, last_word(SEARCH_WORKSPACE_BYTES));
+    for (failing = 1; failing <= 4; failing++) {
+        allocations = 0;
+        bool is_workspace = failing == 4;
+        HWS_CHECK_EQ(is_workspace ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+                     cudnnFindConvolutionForwardAlgorithm(handle, l.x, l.w, l.convolution, l.y, 3, &count, results));
+        HWS_CHECK(live == 0 && searches == before + (is_workspace ? 2 : 1));
+    }
+    HWS_CHECK(last_word(SEARCH_WORKSPACE) == 0 && last_word(SEARCH_WORKSPACE_BYTES) == 0);
+    failing = 0;
+    HWS_CHECK_EQ(CUDNN_STATUS_BAD_PARAM,
+                 cudnnFindConvolutionForwardAlgorithm(handle, NULL, l.w, l.convolution, l.y, 3, &count, results));
+    HWS_CHECK_EQ(0, live);
+    end_layer(&l);
+}
+
 int main(void) {
     should_make_one_object_for_equal_contents();
     should_compare_whole_contents();
@@ -446,5 +597,7 @@ int main(void) {
     should_refuse_attributes_that_cannot_travel();
     should_make_older_descriptors_when_a_call_needs_them();
     should_send_the_labels_of_a_loss();
+    should_send_the_tensors_of_a_search();
+    should_allocate_the_tensors_of_a_search();
     return 0;
 }

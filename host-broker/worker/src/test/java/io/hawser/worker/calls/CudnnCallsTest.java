@@ -16,6 +16,7 @@ import io.hawser.cuda.generated.cudnn.HwsDnnHandle;
 import io.hawser.cuda.generated.cudnn.cudnnBackendAttributeName_t;
 import io.hawser.cuda.generated.cudnn.cudnnBackendAttributeType_t;
 import io.hawser.cuda.generated.cudnn.cudnnBackendDescriptorType_t;
+import io.hawser.cuda.generated.cudnn.cudnnConvolutionFwdAlgoPerf_t;
 import io.hawser.cuda.generated.cudnn.cudnnDataType_t;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
@@ -249,6 +250,57 @@ class CudnnCallsTest {
                 assertEquals(CUDNN_STATUS_BAD_PARAM, guest.replyTo(pool(guest, handle, 2, 1, address)).status());
             }
             assertEquals(1, HeapMath.dnnOf(rig.gpu()).poolings());
+        }
+    }
+
+    /** A search for a convolution of a tensor with a filter, into the tensor: x, w, y and the workspace. */
+    private static long search(Guest guest, long handle, int requested, long... addresses) throws IOException {
+        return guest.send(CudnnOpcodes.cudnnFindConvolutionForwardAlgorithmEx, Guest.REPLY | Guest.CREDITED, out -> {
+            out.fixed(128);
+            out.i64(0, handle);
+            out.i64(16, 1);
+            out.i64(32, addresses[0]);
+            out.i64(40, 3);
+            out.i64(56, addresses[1]);
+            out.i64(64, 4);
+            out.i64(80, 1);
+            out.i64(96, addresses[2]);
+            out.i32(104, requested);
+            out.i64(112, addresses[3]);
+            out.i64(120, SIDE);
+        });
+    }
+
+    @Test
+    void shouldCheckTheMemoryOfSearches() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long memory = guest.allocate(BYTES);
+            long handle = older(guest);
+            int doubles = cudnnBackendAttributeType_t.CUDNN_TYPE_DOUBLE;
+            assertEquals(0, make(guest, 3, Kind.FIRST + Kind.FILTER.ordinal(), new Writer()
+                .add(1, INT64, 7, 0, 0, 4, 1, 1, 1, 1).add(2, doubles, 0).content()));
+            assertEquals(0, make(guest, 4, Kind.FIRST + Kind.CONVOLUTION.ordinal(), new Writer()
+                .add(1, INT64, 12, 2, 0, 0, 1, 1, 1, 1, 0, 0, 1, 0, 0).add(2, doubles, 0).content()));
+            long[] ends = {memory, memory + BYTES - Float.BYTES, memory, memory + BYTES - SIDE};
+            Guest.Received reply = guest.replyTo(search(guest, handle, 2, ends));
+            assertEquals(0, reply.status());
+            byte[] results = reply.buffer(8, 4);
+            assertEquals(HeapCudnn.FOUND, reply.i32(0));
+            assertEquals(2 * cudnnConvolutionFwdAlgoPerf_t.BYTES, results.length);
+            assertEquals(HeapCudnn.ALGORITHM, results[0]);
+            for (int i = 0; i < ends.length; i++) {
+                for (long wrong : new long[] {ends[i] + 1, memory - 1, 0, -1, Long.MIN_VALUE}) {
+                    long[] addresses = ends.clone();
+                    addresses[i] = wrong;
+                    boolean isAbsent = i == 3 && wrong == 0; // the workspace may be missing
+                    assertEquals(isAbsent ? 0 : CUDNN_STATUS_BAD_PARAM, guest.replyTo(search(guest, handle, 2,
+                        addresses)).status(), "address " + i + ": " + wrong);
+                }
+            }
+            assertEquals(2, HeapMath.dnnOf(rig.gpu()).searches());
+            search(guest, handle, 101, ends);
+            assertTrue(guest.reasonOfLoss().contains("limit"));
         }
     }
 

@@ -10,6 +10,7 @@ import io.hawser.cuda.generated.cudnn.cudnnDeterminism_t;
 import io.hawser.cuda.generated.cudnn.cudnnMathType_t;
 import io.hawser.cuda.generated.cudnn.cudnnNanPropagation_t;
 import io.hawser.cuda.generated.cudnn.cudnnReduceTensorOp_t;
+import io.hawser.cuda.generated.cudnn.cudnnStatus_t;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -25,21 +26,23 @@ interface ConvolutionFunctions extends CudnnDriver {
             state().find(wDesc, Shape.class), state().find(yDesc, Shape.class));
     }
 
+    private Runnable forward(double a, MemorySegment xDesc, long x, MemorySegment wDesc, long w,
+        MemorySegment convDesc, int algo, double b, MemorySegment yDesc, long y) throws Refusal {
+        Convolution convolution = convolution(convDesc, xDesc, wDesc, yDesc, algo,
+            cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
+        Tensor in = state().input(xDesc, x);
+        Tensor filter = state().input(wDesc, w);
+        Tensor out = state().output(yDesc, y);
+        Tensor.supportApart(out, in, filter);
+        return () -> convolution.forward(in, filter, out, a, b);
+    }
+
     @Override
     default int cudnnConvolutionForward(MemorySegment handle, MemorySegment alpha, MemorySegment xDesc, long x,
         MemorySegment wDesc, long w, MemorySegment convDesc, int algo, long workSpace, long workSpaceSizeInBytes,
         MemorySegment beta, MemorySegment yDesc, long y) {
-        return state().issue("cudnnConvolutionForward", handle.address(), () -> {
-            Convolution convolution = convolution(convDesc, xDesc, wDesc, yDesc, algo,
-                cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
-            Tensor in = state().input(xDesc, x);
-            Tensor filter = state().input(wDesc, w);
-            Tensor out = state().output(yDesc, y);
-            Tensor.supportApart(out, in, filter);
-            double a = DnnState.number(alpha);
-            double b = DnnState.number(beta);
-            return () -> convolution.forward(in, filter, out, a, b);
-        });
+        return state().issue("cudnnConvolutionForward", handle.address(), () -> forward(DnnState.number(alpha), xDesc,
+            x, wDesc, w, convDesc, algo, DnnState.number(beta), yDesc, y));
     }
 
     @Override
@@ -96,38 +99,42 @@ interface ConvolutionFunctions extends CudnnDriver {
         });
     }
 
+    private Runnable backwardData(double a, MemorySegment wDesc, long w, MemorySegment dyDesc, long dy,
+        MemorySegment convDesc, int algo, double b, MemorySegment dxDesc, long dx) throws Refusal {
+        Convolution convolution = convolution(convDesc, dxDesc, wDesc, dyDesc, algo,
+            cudnnConvolutionBwdDataAlgo_t.CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT);
+        Tensor filter = state().input(wDesc, w);
+        Tensor gradient = state().input(dyDesc, dy);
+        Tensor out = state().output(dxDesc, dx);
+        Tensor.supportApart(out, filter, gradient);
+        return () -> convolution.backwardData(filter, gradient, out, a, b);
+    }
+
     @Override
     default int cudnnConvolutionBackwardData(MemorySegment handle, MemorySegment alpha, MemorySegment wDesc, long w,
         MemorySegment dyDesc, long dy, MemorySegment convDesc, int algo, long workSpace, long workSpaceSizeInBytes,
         MemorySegment beta, MemorySegment dxDesc, long dx) {
-        return state().issue("cudnnConvolutionBackwardData", handle.address(), () -> {
-            Convolution convolution = convolution(convDesc, dxDesc, wDesc, dyDesc, algo,
-                cudnnConvolutionBwdDataAlgo_t.CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT);
-            Tensor filter = state().input(wDesc, w);
-            Tensor gradient = state().input(dyDesc, dy);
-            Tensor out = state().output(dxDesc, dx);
-            Tensor.supportApart(out, filter, gradient);
-            double a = DnnState.number(alpha);
-            double b = DnnState.number(beta);
-            return () -> convolution.backwardData(filter, gradient, out, a, b);
-        });
+        return state().issue("cudnnConvolutionBackwardData", handle.address(), () -> backwardData(DnnState.number(
+            alpha), wDesc, w, dyDesc, dy, convDesc, algo, DnnState.number(beta), dxDesc, dx));
+    }
+
+    private Runnable backwardFilter(double a, MemorySegment xDesc, long x, MemorySegment dyDesc, long dy,
+        MemorySegment convDesc, int algo, double b, MemorySegment dwDesc, long dw) throws Refusal {
+        Convolution convolution = convolution(convDesc, xDesc, dwDesc, dyDesc, algo,
+            cudnnConvolutionBwdFilterAlgo_t.CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT);
+        Tensor in = state().input(xDesc, x);
+        Tensor gradient = state().input(dyDesc, dy);
+        Tensor out = state().output(dwDesc, dw);
+        Tensor.supportApart(out, in, gradient);
+        return () -> convolution.backwardFilter(in, gradient, out, a, b);
     }
 
     @Override
     default int cudnnConvolutionBackwardFilter(MemorySegment handle, MemorySegment alpha, MemorySegment xDesc, long x,
         MemorySegment dyDesc, long dy, MemorySegment convDesc, int algo, long workSpace, long workSpaceSizeInBytes,
         MemorySegment beta, MemorySegment dwDesc, long dw) {
-        return state().issue("cudnnConvolutionBackwardFilter", handle.address(), () -> {
-            Convolution convolution = convolution(convDesc, xDesc, dwDesc, dyDesc, algo,
-                cudnnConvolutionBwdFilterAlgo_t.CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT);
-            Tensor in = state().input(xDesc, x);
-            Tensor gradient = state().input(dyDesc, dy);
-            Tensor out = state().output(dwDesc, dw);
-            Tensor.supportApart(out, in, gradient);
-            double a = DnnState.number(alpha);
-            double b = DnnState.number(beta);
-            return () -> convolution.backwardFilter(in, gradient, out, a, b);
-        });
+        return state().issue("cudnnConvolutionBackwardFilter", handle.address(), () -> backwardFilter(DnnState.number(
+            alpha), xDesc, x, dyDesc, dy, convDesc, algo, DnnState.number(beta), dwDesc, dw));
     }
 
     @Override
@@ -160,18 +167,30 @@ interface ConvolutionFunctions extends CudnnDriver {
         });
     }
 
+    /** Algorithms that programs know, the best first. */
+    int[] FORWARD = {cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+        cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+        cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_GEMM};
+    /** The same for gradients of data. */
+    int[] BACKWARD_DATA = {cudnnConvolutionBwdDataAlgo_t.CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
+        cudnnConvolutionBwdDataAlgo_t.CUDNN_CONVOLUTION_BWD_DATA_ALGO_0};
+    /** The same for gradients of filters. */
+    int[] BACKWARD_FILTER = {cudnnConvolutionBwdFilterAlgo_t.CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
+        cudnnConvolutionBwdFilterAlgo_t.CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0};
+    /** As of cuDNN's heuristics: no time has been measured. */
+    float NO_TIME = -1;
+
     /** Writes as many results as the program has room for. The three structures have the same layout. */
-    private static void rank(int requested, MemorySegment returned, MemorySegment results, int... algorithms)
-        throws Refusal {
-        Refusal.require(requested > 0, "at least one algorithm is requested");
+    private static void rank(int requested, MemorySegment returned, MemorySegment results, float milliseconds,
+        int... algorithms) throws Refusal {
+        requireOne(requested);
         int count = Math.min(requested, algorithms.length);
         for (int i = 0; i < count; i++) {
             MemorySegment result = results.asSlice(i * (long) cudnnConvolutionFwdAlgoPerf_t.BYTES,
                 cudnnConvolutionFwdAlgoPerf_t.BYTES);
             result.fill((byte) 0);
             result.set(ValueLayout.JAVA_INT, cudnnConvolutionFwdAlgoPerf_t.ALGO_OFFSET, algorithms[i]);
-            // As of cuDNN's heuristics: no time has been measured.
-            result.set(ValueLayout.JAVA_FLOAT, cudnnConvolutionFwdAlgoPerf_t.TIME_OFFSET, -1);
+            result.set(ValueLayout.JAVA_FLOAT, cudnnConvolutionFwdAlgoPerf_t.TIME_OFFSET, milliseconds);
             result.set(ValueLayout.JAVA_INT, cudnnConvolutionFwdAlgoPerf_t.DETERMINISM_OFFSET,
                 cudnnDeterminism_t.CUDNN_DETERMINISTIC);
             result.set(ValueLayout.JAVA_INT, cudnnConvolutionFwdAlgoPerf_t.MATH_TYPE_OFFSET,
@@ -180,16 +199,17 @@ interface ConvolutionFunctions extends CudnnDriver {
         returned.set(ValueLayout.JAVA_INT, 0, count);
     }
 
+    private static void requireOne(int requested) throws Refusal {
+        Refusal.require(requested > 0, "at least one algorithm is requested");
+    }
+
     @Override
     default int cudnnGetConvolutionForwardAlgorithm_v7(MemorySegment handle, MemorySegment srcDesc,
         MemorySegment filterDesc, MemorySegment convDesc, MemorySegment destDesc, int requestedAlgoCount,
         MemorySegment returnedAlgoCount, MemorySegment perfResults) {
         return state().answer("cudnnGetConvolutionForwardAlgorithm_v7", () -> {
             convolution(convDesc, srcDesc, filterDesc, destDesc, 0, 1);
-            rank(requestedAlgoCount, returnedAlgoCount, perfResults,
-                cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
-                cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-                cudnnConvolutionFwdAlgo_t.CUDNN_CONVOLUTION_FWD_ALGO_GEMM);
+            rank(requestedAlgoCount, returnedAlgoCount, perfResults, NO_TIME, FORWARD);
         });
     }
 
@@ -199,9 +219,7 @@ interface ConvolutionFunctions extends CudnnDriver {
         MemorySegment returnedAlgoCount, MemorySegment perfResults) {
         return state().answer("cudnnGetConvolutionBackwardDataAlgorithm_v7", () -> {
             convolution(convDesc, gradDesc, filterDesc, diffDesc, 0, 1);
-            rank(requestedAlgoCount, returnedAlgoCount, perfResults,
-                cudnnConvolutionBwdDataAlgo_t.CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
-                cudnnConvolutionBwdDataAlgo_t.CUDNN_CONVOLUTION_BWD_DATA_ALGO_0);
+            rank(requestedAlgoCount, returnedAlgoCount, perfResults, NO_TIME, BACKWARD_DATA);
         });
     }
 
@@ -211,9 +229,58 @@ interface ConvolutionFunctions extends CudnnDriver {
         MemorySegment returnedAlgoCount, MemorySegment perfResults) {
         return state().answer("cudnnGetConvolutionBackwardFilterAlgorithm_v7", () -> {
             convolution(convDesc, srcDesc, gradDesc, diffDesc, 0, 1);
-            rank(requestedAlgoCount, returnedAlgoCount, perfResults,
-                cudnnConvolutionBwdFilterAlgo_t.CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
-                cudnnConvolutionBwdFilterAlgo_t.CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0);
+            rank(requestedAlgoCount, returnedAlgoCount, perfResults, NO_TIME, BACKWARD_FILTER);
         });
+    }
+
+    /** All algorithms are one computation, so one run measures the time of each. */
+    @Override
+    default int cudnnFindConvolutionForwardAlgorithmEx(MemorySegment handle, MemorySegment xDesc, long x,
+        MemorySegment wDesc, long w, MemorySegment convDesc, MemorySegment yDesc, long y, int requestedAlgoCount,
+        MemorySegment returnedAlgoCount, MemorySegment perfResults, long workSpace, long workSpaceSizeInBytes) {
+        return state().measure("cudnnFindConvolutionForwardAlgorithmEx", handle.address(), () -> {
+            requireOne(requestedAlgoCount);
+            return forward(1, xDesc, x, wDesc, w, convDesc, 0, 0, yDesc, y);
+        }, time -> rank(requestedAlgoCount, returnedAlgoCount, perfResults, time, FORWARD));
+    }
+
+    @Override
+    default int cudnnFindConvolutionBackwardDataAlgorithmEx(MemorySegment handle, MemorySegment wDesc, long w,
+        MemorySegment dyDesc, long dy, MemorySegment convDesc, MemorySegment dxDesc, long dx, int requestedAlgoCount,
+        MemorySegment returnedAlgoCount, MemorySegment perfResults, long workSpace, long workSpaceSizeInBytes) {
+        return state().measure("cudnnFindConvolutionBackwardDataAlgorithmEx", handle.address(), () -> {
+            requireOne(requestedAlgoCount);
+            return backwardData(1, wDesc, w, dyDesc, dy, convDesc, 0, 0, dxDesc, dx);
+        }, time -> rank(requestedAlgoCount, returnedAlgoCount, perfResults, time, BACKWARD_DATA));
+    }
+
+    @Override
+    default int cudnnFindConvolutionBackwardFilterAlgorithmEx(MemorySegment handle, MemorySegment xDesc, long x,
+        MemorySegment dyDesc, long dy, MemorySegment convDesc, MemorySegment dwDesc, long dw, int requestedAlgoCount,
+        MemorySegment returnedAlgoCount, MemorySegment perfResults, long workSpace, long workSpaceSizeInBytes) {
+        return state().measure("cudnnFindConvolutionBackwardFilterAlgorithmEx", handle.address(), () -> {
+            requireOne(requestedAlgoCount);
+            return backwardFilter(1, xDesc, x, dyDesc, dy, convDesc, 0, 0, dwDesc, dw);
+        }, time -> rank(requestedAlgoCount, returnedAlgoCount, perfResults, time, BACKWARD_FILTER));
+    }
+
+    private static int count(MemorySegment count, int[] algorithms) {
+        count.set(ValueLayout.JAVA_INT, 0, algorithms.length);
+        return cudnnStatus_t.CUDNN_STATUS_SUCCESS;
+    }
+
+    @Override
+    default int cudnnGetConvolutionForwardAlgorithmMaxCount(MemorySegment handle, MemorySegment count) {
+        return count(count, FORWARD);
+    }
+
+    @Override
+    default int cudnnGetConvolutionBackwardDataAlgorithmMaxCount(MemorySegment handle, MemorySegment count) {
+        return count(count, BACKWARD_DATA);
+    }
+
+    @Override
+    default int cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(MemorySegment handle, MemorySegment count) {
+        return count(count, BACKWARD_FILTER);
     }
 }

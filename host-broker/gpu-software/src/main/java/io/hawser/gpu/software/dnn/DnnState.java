@@ -5,6 +5,7 @@ import static io.hawser.cuda.generated.cudnn.cudnnStatus_t.CUDNN_STATUS_NOT_SUPP
 import static io.hawser.cuda.generated.cudnn.cudnnStatus_t.CUDNN_STATUS_SUCCESS;
 
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.gpu.software.work.AwaitedWork;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
@@ -12,11 +13,13 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Set;
 
 /** Handles and descriptors of a session, and why it refused a call last. Session thread. */
 final class DnnState {
     private static final System.Logger LOG = System.getLogger(DnnState.class.getName());
+    private static final float NS_PER_MS = 1e6F;
     private static final int MOST_LOGGED = 256; // a guest chooses what is refused
 
     private final GpuBackend gpu;
@@ -104,6 +107,30 @@ final class DnnState {
         try {
             return gpu.hostFunction(streams.get(handle), call.prepare()) == 0 ? CUDNN_STATUS_SUCCESS
                 : CUDNN_STATUS_EXECUTION_FAILED;
+        } catch (Refusal e) {
+            return refuse(name, e);
+        }
+    }
+
+    /** Receives the time of work in milliseconds. */
+    interface Measured {
+        void receive(float milliseconds) throws Refusal;
+    }
+
+    /** Issues a call's work, waits for it, and tells its time. */
+    int measure(String name, long handle, Call call, Measured measured) {
+        try {
+            Runnable work = call.prepare();
+            OptionalLong nanoseconds = AwaitedWork.run(gpu, streams.get(handle), "cuDNN", () -> {
+                long begin = System.nanoTime();
+                work.run();
+                return System.nanoTime() - begin;
+            });
+            if (nanoseconds.isEmpty()) {
+                return CUDNN_STATUS_EXECUTION_FAILED;
+            }
+            measured.receive(nanoseconds.getAsLong() / NS_PER_MS);
+            return CUDNN_STATUS_SUCCESS;
         } catch (Refusal e) {
             return refuse(name, e);
         }

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.backend.CudnnBackend.Content;
 import io.hawser.cuda.backend.CudnnBackend.Kind;
+import io.hawser.cuda.generated.cudnn.cudnnConvolutionBwdDataAlgoPerf_t;
 import io.hawser.cuda.generated.cudnn.cudnnPointwiseMode_t;
 import io.hawser.gpu.software.device.SoftwareBackend;
 import java.lang.foreign.Arena;
@@ -256,6 +257,37 @@ class SoftwareCudnnTest {
         for (int i = 0; i < expected.length; i++) {
             assertEquals(expected[i], y.getAtIndex(ValueLayout.JAVA_FLOAT, i), "element " + i);
         }
+    }
+
+    @Test
+    void shouldMeasureTheTimeOfASearch() {
+        MemorySegment data = legacy(Kind.TENSOR, new double[0], 0, 4, 1, 1, 2, 2, 4, 4, 2, 1);
+        MemorySegment filter = legacy(Kind.FILTER, new double[0], 0, 0, 4, 1, 1, 1, 1);
+        MemorySegment convolution = legacy(Kind.CONVOLUTION, new double[0], 2, 0, 0, 1, 1, 1, 1, 1, 0, 1, 0, 0);
+        MemorySegment called = MemorySegment.ofAddress(handle);
+        MemorySegment x = floats(1, -2, 3, -4);
+        MemorySegment two = floats(2);
+        MemorySegment results = arena.allocate(8L * cudnnConvolutionBwdDataAlgoPerf_t.BYTES, Long.BYTES);
+        MemorySegment count = arena.allocate(ValueLayout.JAVA_INT);
+        assertEquals(CUDNN_STATUS_SUCCESS, cudnn.cudnnGetConvolutionBackwardDataAlgorithmMaxCount(called, count));
+        int most = count.get(ValueLayout.JAVA_INT, 0);
+        for (int requested : new int[] {1, most, 8}) {
+            MemorySegment dx = floats(0, 0, 0, 0);
+            assertEquals(CUDNN_STATUS_SUCCESS, cudnn.cudnnFindConvolutionBackwardDataAlgorithmEx(called, filter,
+                two.address(), data, x.address(), convolution, data, dx.address(), requested, count, results, 0, 0),
+                this::lastError);
+            assertEquals(Math.min(requested, most), count.get(ValueLayout.JAVA_INT, 0));
+            for (int i = 0; i < Math.min(requested, most); i++) {
+                long at = (long) i * cudnnConvolutionBwdDataAlgoPerf_t.BYTES;
+                assertEquals(CUDNN_STATUS_SUCCESS, results.get(ValueLayout.JAVA_INT, at
+                    + cudnnConvolutionBwdDataAlgoPerf_t.STATUS_OFFSET));
+                assertTrue(results.get(ValueLayout.JAVA_FLOAT, at + cudnnConvolutionBwdDataAlgoPerf_t.TIME_OFFSET) > 0);
+            }
+            assertEquals(-8, dx.getAtIndex(ValueLayout.JAVA_FLOAT, 3)); // the search runs the convolution
+        }
+        assertEquals(CUDNN_STATUS_BAD_PARAM, cudnn.cudnnFindConvolutionBackwardDataAlgorithmEx(called, filter,
+            two.address(), data, x.address(), convolution, data, x.address(), 0, count, results, 0, 0));
+        assertEquals(1, x.getAtIndex(ValueLayout.JAVA_FLOAT, 0));
     }
 
     @Test
