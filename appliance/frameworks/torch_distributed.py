@@ -44,7 +44,7 @@ def _all_reduce(rank, ranks, steps):
     return time.perf_counter() - began, [sent[0].item(), sent[-1].item(), sent.double().sum().item(), ranks]
 
 
-@case(steps=20)
+@case(steps=100)
 def all_reduce_256_mib(steps, timer):
     seconds, result = spread(_all_reduce, steps)
     timer.seconds = seconds
