@@ -311,7 +311,6 @@ static void check_errors(void) {
        function(handle, -1, m.nnz, m.descr, m.values, m.offsets, m.columns, on_b, 0, 0, on_b, &singularity));
     IS(INVALID_VALUE,
        function(handle, N, m.nnz, m.descr, m.values, m.offsets, m.columns, on_b, 0, 9, on_b, &singularity));
-    check_element("the singularity after a wrong call", 0, 77, singularity);
     CU_OK(cuMemFree(on_b));
     drop(&m);
 }
