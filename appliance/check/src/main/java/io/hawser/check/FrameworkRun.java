@@ -3,7 +3,10 @@ package io.hawser.check;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 
 /**
@@ -51,6 +54,23 @@ record FrameworkRun(ProgramRun program, String framework, String missing, Map<St
         }
         return program.hung() ? "killed after " + Math.round(program.seconds()) + " s"
             : "exit " + program.exit() + ": " + program.lastLine();
+    }
+
+    /** The times and failures of the cases, and how long the whole run took; a line. */
+    String summary() {
+        List<String> parts = new ArrayList<>();
+        cases.forEach((name, line) -> {
+            if (line.has("error")) {
+                parts.add(name + " failed");
+            } else if (line.has("seconds")) {
+                parts.add(String.format(Locale.ROOT, "%s %.1f ms", name, line.get("seconds").asDouble() * 1e3));
+            }
+        });
+        if (!program.isPassed()) {
+            parts.add(program.hung() ? "killed" : "exit " + program.exit());
+        }
+        parts.add(String.format(Locale.ROOT, "%.0f s in all", program.seconds()));
+        return String.join(", ", parts);
     }
 
     /** Whether two results of a case agree: equal, or numbers within the case's tolerance of the largest of them. */

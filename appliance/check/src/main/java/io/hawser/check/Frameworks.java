@@ -34,8 +34,7 @@ final class Frameworks {
     private static final String LIBRARIES = "hawser.libraries.path";
     /** Scripts of several processes, one for each GPU, which exchange data. */
     private static final Set<String> COMMUNICATING = Set.of("torch_distributed");
-    private static final List<String> COMMUNICATION = List.of("hawser.vgpus.default.gpus=all",
-        "hawser.vgpus.default.communication=host");
+    private static final String COMMUNICATION = "hawser.vgpus.default.communication=host";
 
     /** What the command line says. */
     static final class Settings {
@@ -137,7 +136,7 @@ final class Frameworks {
         communicating.keySet().retainAll(COMMUNICATING);
         wanted.keySet().removeAll(COMMUNICATING);
         List<FrameworkCase> cases = new ArrayList<>(run(wanted, broker, "frameworks"));
-        broker.addAll(0, COMMUNICATION); // the command line's settings follow, and replace them
+        broker.addFirst(COMMUNICATION); // the command line's settings follow, and replace it
         cases.addAll(run(communicating, broker, "distributed"));
         return new FrameworkReport(began, Machine.here(), gpus, versions, skipped, cases, defects);
     }
@@ -157,9 +156,9 @@ final class Frameworks {
             if (!software && hasDriver) {
                 ways.add(Way.NATIVE);
             }
-            gpus.clear();
-            child.get("/api/v1/gpus").forEach(gpu -> gpus.add(gpu.path("name").asText()));
             wanted.forEach((script, only) -> cases.addAll(run(script, only, ways, child)));
+            gpus.clear(); // a broker that has just started may not know all of them
+            child.get("/api/v1/gpus").forEach(gpu -> gpus.add(gpu.path("name").asText()));
         } finally {
             child.close();
         }
@@ -194,6 +193,8 @@ final class Frameworks {
                     skipped.add(script + ": " + run.missing() + " is not installed");
                     return List.of();
                 }
+                // An early end of the program leaves no report, but these lines.
+                progress.phase("%s, %s, %d of %d: %s", script, way.label(), i + 1, settings.runs, run.summary());
                 if (!run.framework().isEmpty()) {
                     versions.put(script, run.framework());
                 }

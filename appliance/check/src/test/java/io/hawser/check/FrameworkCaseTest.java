@@ -52,6 +52,14 @@ class FrameworkCaseTest {
     }
 
     @Test
+    void shouldTellTheTimesOfARunAtItsEnd() {
+        FrameworkRun run = run(false, "shm", result("[1.5]", ", \"seconds\": 0.0185"),
+            "{\"case\": \"b\", \"error\": \"OSError: none\"}");
+        assertEquals("a 18.5 ms, b failed, 1 s in all", run.summary());
+        assertTrue(run(true, "", "").summary().contains("killed"));
+    }
+
+    @Test
     void shouldWantEqualBitsWithoutTolerance() {
         FrameworkRun natively = run(false, "", result("[1.0, 2.0]", ""));
         assertEquals(Verdict.RIGHT, of(natively, run(false, "shm", result("[1.0, 2.0]", ""))).verdict(Way.SHM));

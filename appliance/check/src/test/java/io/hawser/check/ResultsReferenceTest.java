@@ -21,8 +21,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 /**
- * Makes the pages of results from the newest files that {@code hawser-check} wrote, without and with {@code
- * --frameworks}, and hawser-check's own.
+ * Makes the page of results from the newest file that {@code hawser-check} wrote, the one of frameworks from all files
+ * that it wrote with {@code --frameworks}, and hawser-check's own.
  */
 class ResultsReferenceTest {
     private static final String FOLDER = "appliance/docs/results";
@@ -111,12 +111,22 @@ class ResultsReferenceTest {
     }
 
     private static String frameworks() throws IOException {
-        Path newest = runs(true).getLast();
-        JsonNode run = new ObjectMapper().readTree(newest.toFile());
-        Markdown page = new Markdown("the newest file `*" + OF_FRAMEWORKS + "` of `" + FOLDER + "`",
+        Markdown page = new Markdown("the files `*" + OF_FRAMEWORKS + "` of `" + FOLDER + "`",
             "Results of hawser-check --frameworks")
-            .item("File: [`" + newest.getFileName() + "`](../results/" + newest.getFileName() + ")").item(start(run))
-            .item(machine(run.path("machine")));
+            .prose("Times of all steps in milliseconds, medians of the runs each way in turn. A case is right when its "
+                + "numbers equal the native ones, within the case's tolerance. Round trips of a step are those of all "
+                + "processes of a case.");
+        for (Path file : runs(true).reversed()) {
+            frameworks(page, file);
+        }
+        return page.text();
+    }
+
+    private static void frameworks(Markdown page, Path file) throws IOException {
+        JsonNode run = new ObjectMapper().readTree(file.toFile());
+        page.heading(2, start(run).replace("Start: ", ""))
+            .item("File: [`" + file.getFileName() + "`](../results/" + file.getFileName() + ")")
+            .item("Runs each way: " + run.at("/cases/0/native/runs").size()).item(machine(run.path("machine")));
         run.path("gpus").forEach(gpu -> page.item("GPU: " + gpu.asText() + "; driver "
             + run.at("/machine/driver").asText("none")));
         run.path("versions").properties().forEach(script -> page.item("`" + script.getKey() + "`: "
@@ -124,10 +134,8 @@ class ResultsReferenceTest {
         if (run.has("transcribed")) {
             page.item("Origin of the file: " + run.get("transcribed").asText());
         }
-        int runs = run.at("/cases/0/native/runs").size();
-        page.prose("Times of all steps in milliseconds, medians of " + runs + " runs each way in turn. A case is right "
-            + "when its numbers equal the native ones, within the case's tolerance.").tableHead("case", "steps",
-                "native", "shared memory", "", "/native", "TCP", "", "/native", "round trips a step");
+        page.tableHead("case", "steps", "native", "shared memory", "", "/native", "TCP", "", "/native",
+            "round trips a step");
         for (JsonNode one : run.path("cases")) {
             List<String> cells = new ArrayList<>(List.of("`" + one.path("script").asText() + ":"
                 + one.path("case").asText() + "`", one.path("steps").asText(), milliseconds(one.path("native"))));
@@ -143,7 +151,6 @@ class ResultsReferenceTest {
             cells.add(String.join(" / ", trips));
             page.tableRow(cells.toArray(String[]::new));
         }
-        return page.text();
     }
 
     private static String page() throws IOException {
