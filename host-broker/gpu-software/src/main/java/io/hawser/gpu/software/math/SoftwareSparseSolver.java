@@ -42,7 +42,7 @@ final class SoftwareSparseSolver implements CusolverDriver, MathHandles {
     private final Map<Long, Long> streams = new HashMap<>(); // of handles
     private long last;
 
-    /** What a function does with a system; a position, or another number that is not {@link #WRONG}. */
+    /** A function of a system. Returns a position, or another number that is not {@link #WRONG}. */
     private interface Work {
         int run(SparseSystem system);
     }
