@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -98,7 +99,15 @@ class CommunicationIT {
         }
     }
 
-    /** Networks and users of the jailed workers that may communicate. */
+    /** A later connection of NVIDIA's NCCL would hold the session's thread until another rank comes. */
+    @Test
+    void shouldLetNcclConnectRanksWhenACommunicatorIsMade() throws Exception {
+        Await.until("the vGPU has a ready worker", () -> places(broker).isEmpty() ? "none" : "");
+        assertTrue(places(broker).stream().allMatch(place -> place.endsWith(" NCCL_RUNTIME_CONNECT=0")),
+            () -> places(broker).toString());
+    }
+
+    /** Networks and users of the jailed workers that may communicate, and their setting of NCCL. */
     private static Set<String> places(BrokerProcess of) {
         return ProcessHandle.of(of.pid()).orElseThrow().descendants().map(worker -> Path.of("/proc/" + worker.pid()))
             .map(CommunicationIT::place).filter(place -> !place.isEmpty()).collect(Collectors.toSet());
@@ -106,9 +115,13 @@ class CommunicationIT {
 
     private static String place(Path worker) {
         try {
-            boolean communicates = Files.readString(worker.resolve("environ")).contains("HAWSER_COMMUNICATION=host");
+            List<String> environment = List.of(Files.readString(worker.resolve("environ")).split("\0"));
+            boolean communicates = environment.contains("HAWSER_COMMUNICATION=host");
             Object user = Files.getAttribute(worker, "unix:uid");
-            return communicates && !user.equals(0) ? Files.readSymbolicLink(worker.resolve("ns/net")) + " " + user : "";
+            String connect = environment.stream().filter(line -> line.startsWith("NCCL_RUNTIME_CONNECT=")).findFirst()
+                .orElse("");
+            return communicates && !user.equals(0)
+                ? Files.readSymbolicLink(worker.resolve("ns/net")) + " " + user + " " + connect : "";
         } catch (IOException e) {
             return ""; // it has ended
         }
