@@ -99,6 +99,15 @@ static nvmlReturn_t read_pci(nvmlDevice_t device, nvmlPciInfoExt_t *pci_p) {
 NUMBER_READER(read_base_class, nvmlPciInfoExt_t, read_pci(device, &value), "0x%x", value.baseClass)
 NUMBER_READER(read_sub_class, nvmlPciInfoExt_t, read_pci(device, &value), "0x%x", value.subClass)
 
+#define LINK(name, function) NUMBER_READER(name, unsigned, function(device, &value), "%u", value)
+LINK(read_link_generation, nvmlDeviceGetCurrPcieLinkGeneration)
+LINK(read_most_generation, nvmlDeviceGetMaxPcieLinkGeneration)
+LINK(read_gpu_generation, nvmlDeviceGetGpuMaxPcieLinkGeneration)
+LINK(read_link_width, nvmlDeviceGetCurrPcieLinkWidth)
+LINK(read_most_width, nvmlDeviceGetMaxPcieLinkWidth)
+NUMBER_READER(read_link_lanes, unsigned, nvmlDeviceGetCurrPcieLinkWidth(device, &value), "%ux", value)
+NUMBER_READER(read_most_lanes, unsigned, nvmlDeviceGetMaxPcieLinkWidth(device, &value), "%ux", value)
+
 #define VIDEO(engine)                                                                                                  \
     static nvmlReturn_t read_##engine(nvmlDevice_t device, char text_p[HWS_SMI_MAX_TEXT]) {                            \
         unsigned value, period_us;                                                                                     \
@@ -220,13 +229,13 @@ static const hws_smi_field_t fields[] = {
     {"vgpu_device_capability.homogeneous_placements", NULL, "", NULL, NULL},
     {"vgpu_device_capability.mig_timeSlicing", NULL, "", NULL, NULL},
     {"vgpu_device_capability.mig_timeSlicing_mode", NULL, "", NULL, NULL},
-    {"pcie.link.gen.current", NULL, "", NULL, NULL},
-    {"pcie.link.gen.gpucurrent", NULL, "", NULL, NULL},
-    {"pcie.link.gen.max", NULL, "", NULL, NULL},
-    {"pcie.link.gen.gpumax", NULL, "", NULL, NULL},
+    {"pcie.link.gen.current", NULL, "", "The generation of PCIe that a working GPU uses.", read_link_generation},
+    {"pcie.link.gen.gpucurrent", NULL, "", "The same.", read_link_generation},
+    {"pcie.link.gen.max", NULL, "", "The highest one of GPU and machine.", read_most_generation},
+    {"pcie.link.gen.gpumax", NULL, "", "The highest one of the GPU.", read_gpu_generation},
     {"pcie.link.gen.hostmax", NULL, "", NULL, NULL},
-    {"pcie.link.width.current", NULL, "", NULL, NULL},
-    {"pcie.link.width.max", NULL, "", NULL, NULL},
+    {"pcie.link.width.current", NULL, "", "The PCIe lanes in use.", read_link_width},
+    {"pcie.link.width.max", NULL, "", "The most lanes of GPU and machine.", read_most_width},
     {"index", NULL, "", "The index in the vGPU, from 0.", read_index},
     {"display_mode", NULL, "", "Deprecated.", read_display_mode},
     {"display_attached", NULL, "", "No: a vGPU has no display.", read_display_attached},
@@ -444,6 +453,8 @@ static const hws_smi_field_t log_fields[] = {
     {"board_id", NULL, "", NULL, read_board},
     {"virtualization_mode", NULL, "", NULL, read_virtualization},
     {"pci_base_class", NULL, "", NULL, read_base_class},
+    {"current_link_width", NULL, "", NULL, read_link_lanes},
+    {"max_link_width", NULL, "", NULL, read_most_lanes},
     {"pci_sub_class", NULL, "", NULL, read_sub_class},
     {"display_clocks_setting", NULL, "", NULL, read_display_clocks},
     {"max_video_clock", NULL, "MHz", NULL, read_max_video},

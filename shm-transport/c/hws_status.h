@@ -13,7 +13,8 @@
  *       <PCI bus id> <compute capability, as 9.0>
  *   traits <index of the GPU> <bytes that the driver reserves, beyond totalBytes; 0 for a part of the GPU> <ECC mode 0|1>
  *       <pending ECC mode> <PCI device id> <PCI subsystem id> <for each GPU of the vGPU four digits of nvmlGpuP2PStatus_t:
- *       reading, writing, atomics, properties>
+ *       reading, writing, atomics, properties> <highest PCIe generation of GPU and machine> <of the GPU> <most PCIe lanes>
+ *       <lanes in use>
  *   sensors <index of the GPU> <memory utilisation %> <milliwatts> <limit in force> <limit> <default limit> <least limit>
  *       <greatest limit> <millijoules> <MHz graphics> <SM> <memory> <video> <maximum MHz graphics> <SM> <memory> <video>
  *       <performance state> <reasons for the clocks, bits of NVML> <bits that the GPU can report> <Celsius of the memory>

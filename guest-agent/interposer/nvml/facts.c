@@ -74,9 +74,10 @@ static void read_traits(const hws_status_line_t *line, hws_nvml_facts_t *facts) 
     }
     hws_nvml_gpu_t *gpu = &facts->gpus[index];
     for (int i = 0; i < HWS_TRAITS; i++) {
-        gpu->traits[i] = hws_status_number(line->fields[2 + i]);
+        int is_behind = i >= HWS_TRAITS_BEFORE_PEERS;
+        gpu->traits[i] = hws_status_number(line->fields[2 + i + is_behind]);
     }
-    copy(gpu->peers, sizeof gpu->peers, line->fields[2 + HWS_TRAITS]);
+    copy(gpu->peers, sizeof gpu->peers, line->fields[2 + HWS_TRAITS_BEFORE_PEERS]);
 }
 
 static void read_sensors(const hws_status_line_t *line, hws_nvml_facts_t *facts) {

@@ -39,13 +39,18 @@ typedef enum hws_sensor {
     HWS_SENSORS = HWS_SENSOR_ERRORS + 4,
 } hws_sensor_t;
 
-/* Figures of the line "traits" of the status, in its order. */
+/* Figures of the line "traits" of the status, in its order. The peers are among them. */
 typedef enum hws_trait {
     HWS_TRAIT_RESERVED_BYTES,
     HWS_TRAIT_ECC_MODE,
     HWS_TRAIT_PENDING_ECC_MODE,
     HWS_TRAIT_PCI_DEVICE_ID,
     HWS_TRAIT_PCI_SUBSYSTEM_ID,
+    HWS_TRAITS_BEFORE_PEERS,
+    HWS_TRAIT_PCIE_GENERATION = HWS_TRAITS_BEFORE_PEERS, /* an older broker does not tell this and the following */
+    HWS_TRAIT_GPU_PCIE_GENERATION,
+    HWS_TRAIT_MAX_PCIE_WIDTH,
+    HWS_TRAIT_PCIE_WIDTH,
     HWS_TRAITS,
 } hws_trait_t;
 

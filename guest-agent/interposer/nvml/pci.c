@@ -60,3 +60,53 @@ HWS_EXPORT nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfo
     memcpy(pci->busId, all.busId, sizeof pci->busId);
     return NVML_SUCCESS;
 }
+
+/* A property of the link; an older broker does not tell it. */
+static nvmlReturn_t link(nvmlDevice_t device, hws_trait_t trait, unsigned *value_p) {
+    hws_nvml_gpu_t gpu;
+    HWS_REQUIRE(value_p != NULL);
+    HWS_TRY(hws_nvml_gpu(device, false, &gpu));
+    if (gpu.traits[trait] < 0) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    *value_p = (unsigned) gpu.traits[trait];
+    return NVML_SUCCESS;
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *maxLinkGen) {
+    return link(device, HWS_TRAIT_PCIE_GENERATION, maxLinkGen);
+}
+
+/* A GPU at work has its link at full speed. When it rests is the neighbours' affair as well. */
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned int *currLinkGen) {
+    return link(device, HWS_TRAIT_PCIE_GENERATION, currLinkGen);
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *maxLinkGenDevice) {
+    return link(device, HWS_TRAIT_GPU_PCIE_GENERATION, maxLinkGenDevice);
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int *maxLinkWidth) {
+    return link(device, HWS_TRAIT_MAX_PCIE_WIDTH, maxLinkWidth);
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned int *currLinkWidth) {
+    return link(device, HWS_TRAIT_PCIE_WIDTH, currLinkWidth);
+}
+
+/* The numbers NVML_PCIE_LINK_MAX_SPEED_* are those of the generations. */
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetPcieLinkMaxSpeed(nvmlDevice_t device, unsigned int *maxSpeed) {
+    return link(device, HWS_TRAIT_PCIE_GENERATION, maxSpeed);
+}
+
+HWS_EXPORT nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned int *pcieSpeed) {
+    static const unsigned speeds[] = {0, 2500, 5000, 8000, 16000, 32000, 64000}; /* Mbit/s of a lane, by generation */
+    unsigned generation;
+    HWS_REQUIRE(pcieSpeed != NULL);
+    HWS_TRY(link(device, HWS_TRAIT_PCIE_GENERATION, &generation));
+    if (generation == 0 || generation >= sizeof speeds / sizeof *speeds) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    *pcieSpeed = speeds[generation];
+    return NVML_SUCCESS;
+}

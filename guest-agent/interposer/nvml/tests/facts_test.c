@@ -12,7 +12,7 @@ static const char sample[] =
     "gpu\t1\tNVIDIA L40\tu1\t2000\t-\t-\t-\t-\t00000001:0A:1F.0\t8.9\n"
     "session\t7\t42\tpython\there\ttcp\trunning\t4096\t1\t1\t1\nsession\t8\t43\tother\tthere\ttcp\trunning\t1\t1\t1\t1\n"
     "session\t9\t44\tlast\there\ttcp\tending\t1\t1\t1\t1\nsession\t10\t45\tnew\there\ttcp\tstarting\t-\t-\t-\t-\n"
-    "traits\t0\t24\t1\t0\t17\t18\t55550000\n"
+    "traits\t0\t24\t1\t0\t17\t18\t55550000\t4\t5\t16\t8\n"
     "process\t46\there\t8192\nprocess\t47\tthere\t1\n";
 
 static hws_nvml_facts_t facts;
@@ -37,7 +37,10 @@ static void shouldReadEachFigure(void) {
     HWS_CHECK(gpu->sensors[HWS_SENSOR_MAX_CLOCK_MHZ + 3] == 1545 && gpu->sensors[HWS_SENSOR_CLOCK_REASONS] == 4);
     HWS_CHECK(gpu->traits[HWS_TRAIT_RESERVED_BYTES] == 24 && gpu->traits[HWS_TRAIT_PENDING_ECC_MODE] == 0);
     HWS_CHECK(gpu->traits[HWS_TRAIT_PCI_SUBSYSTEM_ID] == 18 && strcmp(gpu->peers, "55550000") == 0);
+    HWS_CHECK(gpu->traits[HWS_TRAIT_PCIE_GENERATION] == 4 && gpu->traits[HWS_TRAIT_GPU_PCIE_GENERATION] == 5);
+    HWS_CHECK(gpu->traits[HWS_TRAIT_MAX_PCIE_WIDTH] == 16 && gpu->traits[HWS_TRAIT_PCIE_WIDTH] == 8);
     gpu = &facts.gpus[1];
+    HWS_CHECK(gpu->traits[HWS_TRAIT_PCIE_WIDTH] == -1);
     HWS_CHECK(gpu->traits[HWS_TRAIT_ECC_MODE] == -1 && gpu->peers[0] == '\0');
     HWS_CHECK(gpu->domain == 1 && gpu->bus == 0x0a && gpu->device == 0x1f && gpu->major == 8 && gpu->minor == 9);
     HWS_CHECK(gpu->used_bytes == -1 && gpu->utilization == -1 && gpu->celsius == -1);

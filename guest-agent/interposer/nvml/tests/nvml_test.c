@@ -12,7 +12,8 @@
 #define SENSORS                                                                                                         \
     "sensors\t0\t5\t71500\t700000\t690000\t680000\t200000\t710000\t123456789\t1980\t1970\t3201\t1500\t1990\t1991\t3202" \
     "\t1545\t2\t4\t511\t50\t72600\t11\t12\t13\t14\n"
-#define TRAITS "traits\t0\t24\t1\t0\t590680286\t415109342\t55550156\n"
+#define TRAITS "traits\t0\t24\t1\t0\t590680286\t415109342\t55550156\t4\t5\t16\t8\n"
+#define FORMER_TRAITS "traits\t0\t24\t1\t0\t590680286\t415109342\t55550156\n" /* of an older broker */
 #define OTHER_GPU "gpu\t1\tNVIDIA L40\tabcdef00-0000-4000-8000-000000000002\t2000\t1\t0\t-\t-\t0000:1a:00.0\t8.9\n"
 
 static char name[96];
@@ -136,6 +137,36 @@ static void shouldTellThePropertiesThatTheBrokerKnows(void) {
     HWS_CHECK(nvmlDeviceGetPciInfo_v3(other, &pci) == NVML_SUCCESS && pci.pciDeviceId == 0);
     HWS_CHECK(nvmlDeviceGetBoardId(device, &value) == NVML_SUCCESS && value == 0x1900);
     HWS_CHECK(nvmlDeviceGetEncoderUtilization(device, &value, &period) == NVML_SUCCESS && value == 0);
+    nvmlShutdown();
+}
+
+typedef nvmlReturn_t link_t(nvmlDevice_t, unsigned *);
+
+static void shouldTellTheLinkToTheMachine(void) {
+    static const struct {
+        link_t *function;
+        unsigned wanted;
+    } links[] = {{nvmlDeviceGetMaxPcieLinkGeneration, 4},
+                 {nvmlDeviceGetCurrPcieLinkGeneration, 4},
+                 {nvmlDeviceGetGpuMaxPcieLinkGeneration, 5},
+                 {nvmlDeviceGetMaxPcieLinkWidth, 16},
+                 {nvmlDeviceGetCurrPcieLinkWidth, 8},
+                 {nvmlDeviceGetPcieLinkMaxSpeed, 4},
+                 {nvmlDeviceGetPcieSpeed, 16000}};
+    nvmlDevice_t device = open_first(HEAD SHARED_GPU TRAITS);
+    unsigned value;
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        HWS_CHECK(links[i].function(device, &value) == NVML_SUCCESS && value == links[i].wanted);
+        HWS_CHECK(links[i].function(device, NULL) == NVML_ERROR_INVALID_ARGUMENT);
+    }
+    nvmlShutdown();
+    device = open_first(HEAD SHARED_GPU FORMER_TRAITS);
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        HWS_CHECK(links[i].function(device, &value) == NVML_ERROR_NOT_SUPPORTED);
+    }
+    nvmlShutdown();
+    device = open_first(HEAD SHARED_GPU "traits\t0\t24\t1\t0\t1\t2\t5555\t9\t9\t16\t16\n"); /* of a later machine */
+    HWS_CHECK(nvmlDeviceGetPcieSpeed(device, &value) == NVML_ERROR_NOT_SUPPORTED);
     nvmlShutdown();
 }
 
@@ -424,6 +455,7 @@ int main(void) {
     HWS_RUN(shouldCountInitialisations);
     HWS_RUN(shouldCountTheDriversMemoryWithAWholeGpu);
     HWS_RUN(shouldTellThePropertiesThatTheBrokerKnows);
+    HWS_RUN(shouldTellTheLinkToTheMachine);
     HWS_RUN(shouldTellTheAccessBetweenGpus);
     HWS_RUN(shouldFindADeviceByEachName);
     HWS_RUN(shouldRefuseUnknownDevices);

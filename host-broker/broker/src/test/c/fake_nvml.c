@@ -209,6 +209,22 @@ int nvmlDeviceGetEccMode(void *device, unsigned *current, unsigned *pending) {
     return set(device, 1, current);
 }
 
+int nvmlDeviceGetMaxPcieLinkGeneration(void *device, unsigned *generation) {
+    return set(device, 4, generation);
+}
+
+int nvmlDeviceGetGpuMaxPcieLinkGeneration(void *device, unsigned *generation) {
+    return set(device, 5, generation);
+}
+
+int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *width) {
+    return set(device, 16, width);
+}
+
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *width) {
+    return set(device, 8, width);
+}
+
 int nvmlDeviceGetPciInfo_v3(void *device, pci_t *pci) {
     *pci = (pci_t) {.device_id = 0x233510DE, .subsystem_id = 0x18BE10DE};
     return lost(device);

@@ -205,6 +205,10 @@ final class Nvml implements AutoCloseable {
         put(found, Trait.PCI_DEVICE_ID, device, library::nvmlDeviceGetPciInfo_v3, nvmlPciInfo_t.PCI_DEVICE_ID_OFFSET);
         put(found, Trait.PCI_SUBSYSTEM_ID, device, library::nvmlDeviceGetPciInfo_v3,
             nvmlPciInfo_t.PCI_SUB_SYSTEM_ID_OFFSET);
+        put(found, Trait.PCIE_GENERATION, device, library::nvmlDeviceGetMaxPcieLinkGeneration, 0);
+        put(found, Trait.GPU_PCIE_GENERATION, device, library::nvmlDeviceGetGpuMaxPcieLinkGeneration, 0);
+        put(found, Trait.MAX_PCIE_WIDTH, device, library::nvmlDeviceGetMaxPcieLinkWidth, 0);
+        put(found, Trait.PCIE_WIDTH, device, library::nvmlDeviceGetCurrPcieLinkWidth, 0);
         return found;
     }
 

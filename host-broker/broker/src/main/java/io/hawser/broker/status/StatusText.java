@@ -126,12 +126,11 @@ public final class StatusText implements StatusSource {
         GpuReading reading = gpus.readings().apply(placed.get(index));
         List<Object> fields = new ArrayList<>(List.of("traits", index));
         fields.add(device(placed.get(index)).map(device -> reservedBytes(device, vgpu, reading)).orElse(0L));
-        for (Trait trait : Trait.values()) {
-            fields.add(valueOf(reading.traits().get(trait)));
-        }
+        Trait.BEFORE_PEERS.forEach(trait -> fields.add(valueOf(reading.traits().get(trait))));
         StringBuilder peers = new StringBuilder();
         placed.forEach(peer -> peers.append(reading.peers().getOrDefault(peer, NO_PEER)));
         fields.add(peers);
+        Trait.BEHIND_PEERS.forEach(trait -> fields.add(valueOf(reading.traits().get(trait))));
         append(text, fields, maxBytes);
     }
 

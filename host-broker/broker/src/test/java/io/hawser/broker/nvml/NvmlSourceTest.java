@@ -62,7 +62,8 @@ class NvmlSourceTest {
         try (NvmlSource source = new NvmlSource(new FakeNvml(folder).library().toString(), Set::of)) {
             Map<String, GpuReading> readings = source.read();
             assertEquals(Map.of(Trait.ECC_MODE, 1L, Trait.PENDING_ECC_MODE, 0L, Trait.PCI_DEVICE_ID, 0x233510DEL,
-                Trait.PCI_SUBSYSTEM_ID, 0x18BE10DEL), readings.get(GPU_0).traits());
+                Trait.PCI_SUBSYSTEM_ID, 0x18BE10DEL, Trait.PCIE_GENERATION, 4L, Trait.GPU_PCIE_GENERATION, 5L,
+                Trait.MAX_PCIE_WIDTH, 16L, Trait.PCIE_WIDTH, 8L), readings.get(GPU_0).traits());
             assertEquals(Map.of(GPU_1, "0166"), readings.get(GPU_0).peers());
             assertEquals(Map.of(GPU_0, "0166"), readings.get(GPU_1).peers());
         }
