@@ -3,9 +3,6 @@
 
 #include "hws_cublas_calls.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 HwsCublasHandle *hws_cublas_state(cublasHandle_t handle) {
     const hws_service_t *service = hws_math_service();
     return service == NULL ? NULL : service->handle_data(HWS_KIND_CUBLAS, (uintptr_t) handle);
@@ -22,18 +19,13 @@ HWS_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
     }
     HWS_ENTER();
-    const hws_service_t *service = hws_math_service();
-    HwsCublasHandle *state = calloc(1, sizeof *state);
-    uint64_t id = state == NULL ? 0 : service->handle_new(HWS_KIND_CUBLAS);
-    if (id == 0) {
-        free(state);
-        return CUBLAS_STATUS_ALLOC_FAILED;
-    }
+    uint64_t id;
+    HwsCublasHandle *state = hws_math_new_handle(HWS_KIND_CUBLAS, sizeof *state, &id);
+    HWS_NEED(state != NULL, CUBLAS_STATUS_ALLOC_FAILED);
     state->id = id;
-    service->handle_attach(HWS_KIND_CUBLAS, id, state); /* the handle owns it */
     cublasStatus_t status = hws_call_cublasCreate_v2((cublasHandle_t) (uintptr_t) id);
     if (status != CUBLAS_STATUS_SUCCESS) {
-        service->handle_drop(HWS_KIND_CUBLAS, id);
+        hws_handle_drop(HWS_KIND_CUBLAS, id);
         return status;
     }
     *handle = (cublasHandle_t) (uintptr_t) id;

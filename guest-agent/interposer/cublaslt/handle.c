@@ -3,8 +3,6 @@
 
 #include "hws_cublaslt_calls.h"
 
-#include <stdlib.h>
-
 #define CACHE_ENTRIES 8192 /* NVIDIA's default (CUBLASLT_HEURISTICS_CACHE_CAPACITY) */
 
 static _Atomic size_t cache_capacity = CACHE_ENTRIES;
@@ -27,18 +25,14 @@ HWS_EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *lightHandle) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
     }
     HWS_ENTER();
-    const hws_service_t *service = hws_math_service();
-    uint64_t *data = malloc(sizeof *data); /* tells a live handle from a dropped one */
-    uint64_t id = data == NULL ? 0 : service->handle_new(HWS_KIND_CUBLASLT);
-    if (id == 0) {
-        free(data);
-        return CUBLAS_STATUS_ALLOC_FAILED;
-    }
+    uint64_t id;
+    /* Its data tell a live handle from a dropped one. */
+    uint64_t *data = hws_math_new_handle(HWS_KIND_CUBLASLT, sizeof *data, &id);
+    HWS_NEED(data != NULL, CUBLAS_STATUS_ALLOC_FAILED);
     *data = id;
-    service->handle_attach(HWS_KIND_CUBLASLT, id, data); /* the handle owns it */
     cublasStatus_t status = hws_call_cublasLtCreate((cublasLtHandle_t) (uintptr_t) id);
     if (status != CUBLAS_STATUS_SUCCESS) {
-        service->handle_drop(HWS_KIND_CUBLASLT, id);
+        hws_handle_drop(HWS_KIND_CUBLASLT, id);
         return status;
     }
     *lightHandle = (cublasLtHandle_t) (uintptr_t) id;

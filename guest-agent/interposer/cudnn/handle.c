@@ -3,8 +3,6 @@
 
 #include "hws_cudnn_calls.h"
 
-#include <stdlib.h>
-
 HwsDnnHandle *hws_dnn_handle(cudnnHandle_t handle) {
     const hws_service_t *service = hws_math_service();
     return service == NULL ? NULL : service->handle_data(HWS_KIND_CUDNN, (uintptr_t) handle);
@@ -26,18 +24,13 @@ HWS_EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
         return CUDNN_STATUS_NOT_INITIALIZED;
     }
     HWS_ENTER();
-    const hws_service_t *service = hws_math_service();
-    HwsDnnHandle *state = calloc(1, sizeof *state);
-    uint64_t id = state == NULL ? 0 : service->handle_new(HWS_KIND_CUDNN);
-    if (id == 0) {
-        free(state);
-        return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
-    }
+    uint64_t id;
+    HwsDnnHandle *state = hws_math_new_handle(HWS_KIND_CUDNN, sizeof *state, &id);
+    HWS_NEED(state != NULL, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED);
     state->id = id;
-    service->handle_attach(HWS_KIND_CUDNN, id, state); /* the handle owns it */
     cudnnStatus_t status = hws_call_cudnnCreate((cudnnHandle_t) (uintptr_t) id);
     if (status != CUDNN_STATUS_SUCCESS) {
-        service->handle_drop(HWS_KIND_CUDNN, id);
+        hws_handle_drop(HWS_KIND_CUDNN, id);
         return status;
     }
     *handle = (cudnnHandle_t) (uintptr_t) id;

@@ -4,7 +4,6 @@
 #include "hws_curand_calls.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 /*
  * The settings that the library has accepted, by type and place of the generator: further ones of the same kind do not
@@ -22,20 +21,15 @@ static curandStatus_t create(curandGenerator_t *generator, curandRngType_t type,
     HWS_REQUIRE(generator != NULL);
     HWS_NEED(hws_math_need_context(), CURAND_STATUS_INITIALIZATION_FAILED);
     HWS_ENTER();
-    const hws_service_t *service = hws_math_service();
-    hws_rand_generator_t *state = calloc(1, sizeof *state);
-    uint64_t id = state == NULL ? 0 : service->handle_new(HWS_KIND_CURAND);
-    if (id == 0) {
-        free(state);
-        return CURAND_STATUS_ALLOCATION_FAILED;
-    }
+    uint64_t id;
+    hws_rand_generator_t *state = hws_math_new_handle(HWS_KIND_CURAND, sizeof *state, &id);
+    HWS_NEED(state != NULL, CURAND_STATUS_ALLOCATION_FAILED);
     state->type = (int) type;
     state->is_host = is_host;
-    service->handle_attach(HWS_KIND_CURAND, id, state); /* the handle owns it */
     curandGenerator_t created = (curandGenerator_t) (uintptr_t) id;
     curandStatus_t status = hws_call_hwsRandCreate(created, type, is_host ? 1 : 0);
     if (status != CURAND_STATUS_SUCCESS) {
-        service->handle_drop(HWS_KIND_CURAND, id);
+        hws_handle_drop(HWS_KIND_CURAND, id);
         return status;
     }
     *generator = created;

@@ -3,7 +3,7 @@
 
 #include "hws_cusolver_calls.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 void *hws_solver_state(hws_kind_t kind, const void *handle) {
     const hws_service_t *service = hws_math_service();
@@ -22,16 +22,9 @@ cusolverStatus_t hws_unsupported(const char *name) {
 cusolverStatus_t hws_solver_make(hws_kind_t kind, size_t bytes, uint64_t *id_p) {
     HWS_NEED(hws_math_need_context(), CUSOLVER_STATUS_NOT_INITIALIZED);
     HWS_ENTER();
-    const hws_service_t *service = hws_math_service();
-    void *state = calloc(1, bytes);
-    uint64_t id = state == NULL ? 0 : service->handle_new(kind);
-    if (id == 0) {
-        free(state);
-        return CUSOLVER_STATUS_ALLOC_FAILED;
-    }
-    memcpy(state, &id, sizeof id);
-    service->handle_attach(kind, id, state); /* the handle owns it */
-    *id_p = id;
+    void *state = hws_math_new_handle(kind, bytes, id_p);
+    HWS_NEED(state != NULL, CUSOLVER_STATUS_ALLOC_FAILED);
+    memcpy(state, id_p, sizeof *id_p);
     return CUSOLVER_STATUS_SUCCESS;
 }
 
@@ -47,7 +40,7 @@ HWS_EXPORT cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t *handle) {
     status =
         cuCtxGetDevice(&device) != CUDA_SUCCESS ? CUSOLVER_STATUS_NOT_INITIALIZED : hws_call_cusolverDnCreate(made);
     if (status != CUSOLVER_STATUS_SUCCESS) {
-        hws_math_service()->handle_drop(HWS_KIND_CUSOLVER, id);
+        hws_handle_drop(HWS_KIND_CUSOLVER, id);
         return status;
     }
     state_of(made)->device = device;

@@ -18,7 +18,7 @@ HWS_EXPORT cusolverStatus_t cusolverSpCreate(cusolverSpHandle_t *handle) {
     }
     status = hws_call_cusolverSpCreate((cusolverSpHandle_t) (uintptr_t) id);
     if (status != CUSOLVER_STATUS_SUCCESS) {
-        hws_math_service()->handle_drop(HWS_KIND_CUSOLVER_SP, id);
+        hws_handle_drop(HWS_KIND_CUSOLVER_SP, id);
         return status;
     }
     *handle = (cusolverSpHandle_t) (uintptr_t) id;

@@ -5,7 +5,6 @@
 #include "hws_cusparse_status.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 HwsSparseHandle *hws_sparse_handle(cusparseHandle_t handle) {
     const hws_service_t *service = hws_math_service();
@@ -30,18 +29,13 @@ HWS_EXPORT cusparseStatus_t cusparseCreate(cusparseHandle_t *handle) {
     HWS_REQUIRE(handle != NULL);
     HWS_NEED(hws_math_need_context(), CUSPARSE_STATUS_NOT_INITIALIZED);
     HWS_ENTER();
-    const hws_service_t *service = hws_math_service();
-    HwsSparseHandle *state = calloc(1, sizeof *state);
-    uint64_t id = state == NULL ? 0 : service->handle_new(HWS_KIND_CUSPARSE);
-    if (id == 0) {
-        free(state);
-        return CUSPARSE_STATUS_ALLOC_FAILED;
-    }
+    uint64_t id;
+    HwsSparseHandle *state = hws_math_new_handle(HWS_KIND_CUSPARSE, sizeof *state, &id);
+    HWS_NEED(state != NULL, CUSPARSE_STATUS_ALLOC_FAILED);
     state->id = id;
-    service->handle_attach(HWS_KIND_CUSPARSE, id, state); /* the handle owns it */
     cusparseStatus_t status = hws_call_cusparseCreate((cusparseHandle_t) (uintptr_t) id);
     if (status != CUSPARSE_STATUS_SUCCESS) {
-        service->handle_drop(HWS_KIND_CUSPARSE, id);
+        hws_handle_drop(HWS_KIND_CUSPARSE, id);
         return status;
     }
     *handle = (cusparseHandle_t) (uintptr_t) id;

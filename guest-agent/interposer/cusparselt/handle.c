@@ -5,8 +5,6 @@
 #include "hws_cusparselt_calls.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 cusparseStatus_t hws_unsupported(const char *name) {
     hws_math_unsupported(name);
@@ -25,18 +23,14 @@ HWS_EXPORT cusparseStatus_t cusparseLtInit(cusparseLtHandle_t *handle) {
     HWS_REQUIRE(handle != NULL);
     HWS_NEED(hws_math_need_context(), CUSPARSE_STATUS_NOT_INITIALIZED);
     HWS_ENTER();
-    const hws_service_t *service = hws_math_service();
-    uint64_t *data = malloc(sizeof *data); /* tells a live handle from a dropped one */
-    uint64_t id = data == NULL ? 0 : service->handle_new(HWS_KIND_CUSPARSELT);
-    if (id == 0) {
-        free(data);
-        return CUSPARSE_STATUS_ALLOC_FAILED;
-    }
+    uint64_t id;
+    /* Its data tell a live handle from a dropped one. */
+    uint64_t *data = hws_math_new_handle(HWS_KIND_CUSPARSELT, sizeof *data, &id);
+    HWS_NEED(data != NULL, CUSPARSE_STATUS_ALLOC_FAILED);
     *data = id;
-    service->handle_attach(HWS_KIND_CUSPARSELT, id, data); /* the handle owns it */
     cusparseStatus_t status = hws_call_hwsSltCreate((HwsSltHandle) (uintptr_t) id);
     if (status != CUSPARSE_STATUS_SUCCESS) {
-        service->handle_drop(HWS_KIND_CUSPARSELT, id);
+        hws_handle_drop(HWS_KIND_CUSPARSELT, id);
         return status;
     }
     hws_slt_kept_handle_t *kept = (void *) handle->data;

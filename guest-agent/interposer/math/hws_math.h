@@ -35,6 +35,12 @@ CUresult hws_math_may_issue(CUstream stream);
 /* Logs once that a function has no implementation; `name` is a literal. */
 void hws_math_unsupported(const char *name);
 
+/*
+ * Makes a handle with a state of zeroed bytes, which it owns. Returns the state, or NULL without memory or an id. The
+ * worker does not know the handle yet. After hws_math_gate(). Any thread.
+ */
+void *hws_math_new_handle(hws_kind_t kind, size_t bytes, uint64_t *id_p);
+
 /* Makes a handle invalid, with libcuda.so.1's hws_handle_drop(). */
 void hws_handle_drop(hws_kind_t kind, uint64_t handle);
 

@@ -5,7 +5,6 @@
 #include "hws_nccl_functions.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,16 +16,11 @@ hws_nccl_comm_t *hws_nccl_find(ncclComm_t comm) {
 }
 
 static ncclComm_t new_comm(const HwsNcclMember *member, int device) {
-    const hws_service_t *service = hws_math_service();
-    hws_nccl_comm_t *state = calloc(1, sizeof *state);
-    uint64_t id = state == NULL ? 0 : service->handle_new(HWS_KIND_NCCL);
-    if (id == 0) {
-        free(state);
-        return NULL;
-    }
+    uint64_t id;
+    hws_nccl_comm_t *state = hws_math_new_handle(HWS_KIND_NCCL, sizeof *state, &id);
+    HWS_NEED(state != NULL, NULL);
     state->context = member->context;
     state->device = device;
-    service->handle_attach(HWS_KIND_NCCL, id, state); /* the handle owns it */
     return (ncclComm_t) (uintptr_t) id;
 }
 
