@@ -72,10 +72,7 @@ public record WorkerCommand(List<String> command, List<String> environment, List
      */
     public WorkerCommand withMps(MpsFolder mps) {
         List<String> variables = new ArrayList<>(environment);
-        variables.removeIf(variable -> variable.startsWith(MpsFolder.VARIABLE + "="));
-        if (mps != null) {
-            variables.add(MpsFolder.VARIABLE + "=" + mps.path());
-        }
+        set(variables, MpsFolder.VARIABLE, mps == null ? null : mps.path().toString());
         return new WorkerCommand(command, List.copyOf(variables), awaitedFlags, cache, confinement);
     }
 
@@ -123,27 +120,31 @@ public record WorkerCommand(List<String> command, List<String> environment, List
     WorkerCommand of(WorkerKind kind) {
         List<String> variables = new ArrayList<>(environment);
         if (!kind.gpus().isEmpty()) {
-            variables.removeIf(variable -> variable.startsWith(VISIBLE + "=") || variable.startsWith(GPUS + "="));
-            variables.add(VISIBLE + "=" + String.join(",", kind.gpus().stream().map(uuid -> "GPU-" + uuid).toList()));
-            variables.add(GPUS + "=" + String.join(",", kind.gpus()));
+            set(variables, VISIBLE, String.join(",", kind.gpus().stream().map(uuid -> "GPU-" + uuid).toList()));
+            set(variables, GPUS, String.join(",", kind.gpus()));
         }
         if (kind.percentage() < WorkerKind.WHOLE) {
-            variables.removeIf(variable -> variable.startsWith(PERCENTAGE + "="));
-            variables.add(PERCENTAGE + "=" + kind.percentage());
+            set(variables, PERCENTAGE, Integer.toString(kind.percentage()));
         }
         // NCCL must connect ranks when a communicator is made: later the session's thread would wait for other ranks.
-        variables.removeIf(variable -> variable.startsWith(LATE_CONNECTIONS + "="));
-        variables.add(LATE_CONNECTIONS + "=0");
+        set(variables, LATE_CONNECTIONS, "0");
         Confinement jail = kind.network().isEmpty() ? confinement : confinement.communicating(kind.network());
-        variables.removeIf(variable -> variable.startsWith(COMMUNICATION + "="));
+        set(variables, COMMUNICATION, jail.communicates() ? "host" : null);
         if (jail.communicates()) {
-            variables.add(COMMUNICATION + "=host");
             // Multicast objects are memory of the whole fabric, which no jail confines. An operator may allow them.
             if (variables.stream().noneMatch(variable -> variable.startsWith(MULTICAST + "="))) {
                 variables.add(MULTICAST + "=0");
             }
         }
         return new WorkerCommand(command, List.copyOf(variables), awaitedFlags, cache, jail);
+    }
+
+    /** Sets a variable, whatever the workers inherit; null for none. */
+    private static void set(List<String> variables, String name, String value) {
+        variables.removeIf(variable -> variable.startsWith(name + "="));
+        if (value != null) {
+            variables.add(name + "=" + value);
+        }
     }
 
     private static List<String> standard(BrokerConfig config) {
