@@ -234,34 +234,36 @@ interface ConvolutionFunctions extends CudnnDriver {
     }
 
     /** All algorithms are one computation, so one run measures the time of each. */
+    private int search(String name, MemorySegment handle, int requested, MemorySegment returned,
+        MemorySegment results, int[] algorithms, DnnState.Call call) {
+        return state().measure(name, handle.address(), () -> {
+            requireOne(requested);
+            return call.prepare();
+        }, time -> rank(requested, returned, results, time, algorithms));
+    }
+
     @Override
     default int cudnnFindConvolutionForwardAlgorithmEx(MemorySegment handle, MemorySegment xDesc, long x,
         MemorySegment wDesc, long w, MemorySegment convDesc, MemorySegment yDesc, long y, int requestedAlgoCount,
         MemorySegment returnedAlgoCount, MemorySegment perfResults, long workSpace, long workSpaceSizeInBytes) {
-        return state().measure("cudnnFindConvolutionForwardAlgorithmEx", handle.address(), () -> {
-            requireOne(requestedAlgoCount);
-            return forward(1, xDesc, x, wDesc, w, convDesc, 0, 0, yDesc, y);
-        }, time -> rank(requestedAlgoCount, returnedAlgoCount, perfResults, time, FORWARD));
+        return search("cudnnFindConvolutionForwardAlgorithmEx", handle, requestedAlgoCount, returnedAlgoCount,
+            perfResults, FORWARD, () -> forward(1, xDesc, x, wDesc, w, convDesc, 0, 0, yDesc, y));
     }
 
     @Override
     default int cudnnFindConvolutionBackwardDataAlgorithmEx(MemorySegment handle, MemorySegment wDesc, long w,
         MemorySegment dyDesc, long dy, MemorySegment convDesc, MemorySegment dxDesc, long dx, int requestedAlgoCount,
         MemorySegment returnedAlgoCount, MemorySegment perfResults, long workSpace, long workSpaceSizeInBytes) {
-        return state().measure("cudnnFindConvolutionBackwardDataAlgorithmEx", handle.address(), () -> {
-            requireOne(requestedAlgoCount);
-            return backwardData(1, wDesc, w, dyDesc, dy, convDesc, 0, 0, dxDesc, dx);
-        }, time -> rank(requestedAlgoCount, returnedAlgoCount, perfResults, time, BACKWARD_DATA));
+        return search("cudnnFindConvolutionBackwardDataAlgorithmEx", handle, requestedAlgoCount, returnedAlgoCount,
+            perfResults, BACKWARD_DATA, () -> backwardData(1, wDesc, w, dyDesc, dy, convDesc, 0, 0, dxDesc, dx));
     }
 
     @Override
     default int cudnnFindConvolutionBackwardFilterAlgorithmEx(MemorySegment handle, MemorySegment xDesc, long x,
         MemorySegment dyDesc, long dy, MemorySegment convDesc, MemorySegment dwDesc, long dw, int requestedAlgoCount,
         MemorySegment returnedAlgoCount, MemorySegment perfResults, long workSpace, long workSpaceSizeInBytes) {
-        return state().measure("cudnnFindConvolutionBackwardFilterAlgorithmEx", handle.address(), () -> {
-            requireOne(requestedAlgoCount);
-            return backwardFilter(1, xDesc, x, dyDesc, dy, convDesc, 0, 0, dwDesc, dw);
-        }, time -> rank(requestedAlgoCount, returnedAlgoCount, perfResults, time, BACKWARD_FILTER));
+        return search("cudnnFindConvolutionBackwardFilterAlgorithmEx", handle, requestedAlgoCount, returnedAlgoCount,
+            perfResults, BACKWARD_FILTER, () -> backwardFilter(1, xDesc, x, dyDesc, dy, convDesc, 0, 0, dwDesc, dw));
     }
 
     private static int count(MemorySegment count, int[] algorithms) {

@@ -19,6 +19,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.function.ToIntBiFunction;
 import java.util.function.ToIntFunction;
 
 /**
@@ -134,28 +135,32 @@ final class SoftwareSparseSolver implements CusolverDriver, MathHandles {
         }
     }
 
-    @Override
-    public int cusolverSpTcsrlsvqr(CusolverForm form, MemorySegment handle, int m, int nnz, MemorySegment descrA,
-        long csrVal, long csrRowPtr, long csrColInd, long b, double tol, int reorder, long x,
-        MemorySegment singularity) {
+    /** Solves a system with the right side b. */
+    private int solve(CusolverForm form, MemorySegment handle, int m, int nnz, MemorySegment description,
+        long[] addresses, long b, int reorder, long x, MemorySegment singularity,
+        ToIntBiFunction<SparseSystem, MemorySegment> solution) {
         if (reorder < 0 || reorder >= REORDERS) {
             return CUSOLVER_STATUS_INVALID_VALUE;
         }
         Type type = SoftwareCusolver.type(form);
-        return solve(type, handle, m, nnz, descrA, new long[] {csrVal, csrRowPtr, csrColInd}, singularity,
-            system -> withVector(type, m, b, x, vector -> system.solveByQr(vector, tol)));
+        return solve(type, handle, m, nnz, description, addresses, singularity,
+            system -> withVector(type, m, b, x, vector -> solution.applyAsInt(system, vector)));
+    }
+
+    @Override
+    public int cusolverSpTcsrlsvqr(CusolverForm form, MemorySegment handle, int m, int nnz, MemorySegment descrA,
+        long csrVal, long csrRowPtr, long csrColInd, long b, double tol, int reorder, long x,
+        MemorySegment singularity) {
+        return solve(form, handle, m, nnz, descrA, new long[] {csrVal, csrRowPtr, csrColInd}, b, reorder, x,
+            singularity, (system, vector) -> system.solveByQr(vector, tol));
     }
 
     @Override
     public int cusolverSpTcsrlsvchol(CusolverForm form, MemorySegment handle, int m, int nnz, MemorySegment descrA,
         long csrVal, long csrRowPtr, long csrColInd, long b, double tol, int reorder, long x,
         MemorySegment singularity) {
-        if (reorder < 0 || reorder >= REORDERS) {
-            return CUSOLVER_STATUS_INVALID_VALUE;
-        }
-        Type type = SoftwareCusolver.type(form);
-        return solve(type, handle, m, nnz, descrA, new long[] {csrVal, csrRowPtr, csrColInd}, singularity,
-            system -> withVector(type, m, b, x, vector -> system.solveByCholesky(vector, tol)));
+        return solve(form, handle, m, nnz, descrA, new long[] {csrVal, csrRowPtr, csrColInd}, b, reorder, x,
+            singularity, (system, vector) -> system.solveByCholesky(vector, tol));
     }
 
     private int eigenvalue(Type type, MemorySegment handle, int m, int nnz, MemorySegment description,
