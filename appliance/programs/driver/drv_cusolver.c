@@ -5,9 +5,8 @@
  * of wrong calls, and calls in a stream. The functions are found by name. Without a cuSOLVER at the other
  * end, cusolverDnCreate returns CUSOLVER_STATUS_NOT_SUPPORTED.
  */
-#include "check_library.h"
+#include "check_numbers.h"
 
-#include <complex.h>
 #include <math.h>
 
 enum { SUCCESS = 0, INVALID_VALUE = 3, NOT_SUPPORTED = 9 };
@@ -16,19 +15,10 @@ enum { LOWER = 0, UPPER = 1, NOVECTOR = 0, VECTOR = 1, OP_N = 0, OP_T = 1, OP_C 
 enum { N = 24, M = 31, NRHS = 3, LD = 37, BATCH = 3, SMALL = 9, REPEATS = 100 };
 #define CELLS (LD * LD * BATCH)
 
-typedef double _Complex number_t;
-typedef CUdeviceptr data_t; /* C's pointers to device memory */
 typedef void *handle_t;
 
-/* A type of numbers: its letter, its numbers as a cudaDataType and that of its parts, the error that is allowed. */
-typedef struct type {
-    char letter;
-    int is_complex, is_double, number, real;
-    double allowed;
-} type_t;
-
 static const type_t types[] = {
-    {'S', 0, 0, 0, 0, 2e-3}, {'D', 0, 1, 1, 1, 1e-10}, {'C', 1, 0, 4, 0, 2e-3}, {'Z', 1, 1, 5, 1, 1e-10}};
+    {'S', 0, 0, 2e-3, 0, 0}, {'D', 0, 1, 1e-10, 1, 1}, {'C', 1, 0, 2e-3, 4, 0}, {'Z', 1, 1, 1e-10, 5, 1}};
 
 static handle_t handle;
 static data_t info; /* BATCH numbers */
@@ -47,37 +37,16 @@ static void *find_of(const type_t *t, const char *name) {
 #define CALL(name, types, ...) ((int(*) types) find(name))(__VA_ARGS__)
 #define CALL_OF(t, name, types, ...) ((int(*) types) find_of(t, name))(__VA_ARGS__)
 
-static int element_bytes(const type_t *t) {
-    return (t->is_complex ? 2 : 1) * (t->is_double ? 8 : 4);
-}
-
 static void upload(const type_t *t, data_t to, const number_t *from, int count) {
     static unsigned char bytes[CELLS * 16];
-    for (int i = 0; i < count; i++) {
-        double parts[2] = {creal(from[i]), cimag(from[i])};
-        for (int p = 0; p < (t->is_complex ? 2 : 1); p++) {
-            int at = t->is_complex ? 2 * i + p : i;
-            if (t->is_double) {
-                ((double *) bytes)[at] = parts[p];
-            } else {
-                ((float *) bytes)[at] = (float) parts[p];
-            }
-        }
-    }
-    CU_OK(cuMemcpyHtoD(to, bytes, (size_t) count * (size_t) element_bytes(t)));
+    encode(t, bytes, from, count);
+    CU_OK(cuMemcpyHtoD(to, bytes, (size_t) count * element_bytes(t)));
 }
 
 static void download(const type_t *t, number_t *to, data_t from, int count) {
     static unsigned char bytes[CELLS * 16];
-    CU_OK(cuMemcpyDtoH(bytes, from, (size_t) count * (size_t) element_bytes(t)));
-    for (int i = 0; i < count; i++) {
-        double parts[2] = {0, 0};
-        for (int p = 0; p < (t->is_complex ? 2 : 1); p++) {
-            int at = t->is_complex ? 2 * i + p : i;
-            parts[p] = t->is_double ? ((double *) bytes)[at] : ((float *) bytes)[at];
-        }
-        to[i] = parts[0] + parts[1] * I;
-    }
+    CU_OK(cuMemcpyDtoH(bytes, from, (size_t) count * element_bytes(t)));
+    decode(t, to, bytes, count);
 }
 
 static type_t real_of(const type_t *t) {
@@ -98,18 +67,11 @@ typedef struct matrix {
 
 #define AT(m, i, j) (m)->a[(j) * LD + (i)]
 
-static unsigned int seed = 12345;
-
-static double next(void) {
-    seed = seed * 1664525u + 1013904223u;
-    return (double) (seed >> 8) / (1 << 24) - 0.5;
-}
-
 static void fill(const type_t *t, matrix_t *m, int rows, int columns) {
     memset(m, 0, sizeof *m);
     for (int j = 0; j < columns; j++) {
         for (int i = 0; i < rows; i++) {
-            AT(m, i, j) = next() + (t->is_complex ? next() * I : 0);
+            AT(m, i, j) = next_number(t);
         }
     }
 }
@@ -204,7 +166,7 @@ static void need(size_t bytes) {
         OK(CALL_OF(t, name "_bufferSize", types, __VA_ARGS__, &size));                                                 \
         OK(CALL_OF(t, name "_bufferSize", types, __VA_ARGS__, &again));                                                \
         check_element(name "_bufferSize", 1, size, again);                                                             \
-        need((size_t) size *(size_t) element_bytes(t) + 16);                                                           \
+        need(element_bytes(t) * (size_t) size + 16);                                                                   \
         size;                                                                                                          \
     }))
 

@@ -5,16 +5,13 @@
  * The matrices have descriptions of cuSPARSE. The functions are found by name. Without a cuSOLVER at the other end,
  * cusolverSpCreate returns CUSOLVER_STATUS_NOT_SUPPORTED.
  */
-#include "check_library.h"
+#include "check_numbers.h"
 
-#include <complex.h>
 #include <math.h>
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 3, NOT_SUPPORTED = 9 };
 enum { N = 41, MOST = 8 * N, NO_ORDER = 0, RCM_ORDER = 1 };
 
-typedef double _Complex number_t;
-typedef CUdeviceptr data_t; /* C's pointers to device memory */
 typedef void *handle_t;
 typedef void *descr_t;
 typedef struct complex32 {
@@ -24,14 +21,8 @@ typedef struct complex64 {
     double x, y;
 } complex64_t;
 
-/* A type of numbers: its letter, and the error that is allowed. */
-typedef struct type {
-    char letter;
-    int is_complex, is_double;
-    double allowed;
-} type_t;
-
-static const type_t types[] = {{'S', 0, 0, 2e-4}, {'D', 0, 1, 1e-11}, {'C', 1, 0, 2e-4}, {'Z', 1, 1, 1e-11}};
+static const type_t types[] = {
+    {'S', 0, 0, 2e-4, 0, 0}, {'D', 0, 1, 1e-11, 1, 1}, {'C', 1, 0, 2e-4, 4, 0}, {'Z', 1, 1, 1e-11, 5, 1}};
 
 DECLARE(cusparseCreateMatDescr, descr_t *);
 DECLARE(cusparseDestroyMatDescr, descr_t);
@@ -78,24 +69,6 @@ static void *find_of(const type_t *t, const char *name) {
     return find(full);
 }
 
-static size_t element_bytes(const type_t *t) {
-    return (t->is_complex ? 2 : 1) * (t->is_double ? sizeof(double) : sizeof(float));
-}
-
-static void encode(const type_t *t, void *to, const number_t *from, int count) {
-    for (int i = 0; i < count; i++) {
-        double parts[2] = {creal(from[i]), cimag(from[i])};
-        for (int p = 0; p < (t->is_complex ? 2 : 1); p++) {
-            int at = t->is_complex ? 2 * i + p : i;
-            if (t->is_double) {
-                ((double *) to)[at] = parts[p];
-            } else {
-                ((float *) to)[at] = (float) parts[p];
-            }
-        }
-    }
-}
-
 static data_t upload(const void *bytes, size_t count) {
     data_t memory;
     CU_OK(cuMemAlloc(&memory, count));
@@ -112,26 +85,7 @@ static data_t upload_numbers(const type_t *t, const number_t *numbers, int count
 static void download(const type_t *t, number_t *to, data_t from, int count) {
     unsigned char bytes[N * 16];
     CU_OK(cuMemcpyDtoH(bytes, from, (size_t) count * element_bytes(t)));
-    for (int i = 0; i < count; i++) {
-        double parts[2] = {0, 0};
-        for (int p = 0; p < (t->is_complex ? 2 : 1); p++) {
-            int at = t->is_complex ? 2 * i + p : i;
-            parts[p] = t->is_double ? ((double *) bytes)[at] : ((float *) bytes)[at];
-        }
-        to[i] = parts[0] + parts[1] * I;
-    }
-}
-
-static unsigned int seed = 777;
-
-static double next(void) {
-    seed = seed * 1664525u + 1013904223u;
-    return (double) (seed >> 8) / (1 << 24) - 0.5;
-}
-
-static number_t next_number(const type_t *t) {
-    double real = next();
-    return real + (t->is_complex ? next() * I : 0);
+    decode(t, to, bytes, count);
 }
 
 /* Puts a matrix on the device. Its zeros are absent, except for those on the diagonal. */
