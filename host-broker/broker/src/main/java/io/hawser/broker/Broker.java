@@ -10,6 +10,7 @@ import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.config.PoolConfig;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.image.ImageStore;
+import io.hawser.broker.jail.ComputeCache;
 import io.hawser.broker.jail.Confinement;
 import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.model.Device;
@@ -54,6 +55,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
 /**
@@ -110,6 +112,7 @@ public final class Broker {
     private final StateDir stateDir;
     private final Database database;
     private final MpsFolder mps; // null with the software GPU
+    private final ComputeCache compiled; // null for none
     private final WorkerCommand command;
     private final TurnMode turnMode;
     private final VgpuTable vgpus;
@@ -135,10 +138,14 @@ public final class Broker {
         this.stateDir = stateDir;
         this.database = database;
         mps = MpsFolder.of(config, environment).orElse(null);
-        command = WorkerCommand.of(config, environment).withMps(mps).withCache(config);
+        compiled = ComputeCache.open(config.computeCache(), stateDir.resolve(""));
+        command = WorkerCommand.of(config, environment, compiled).withMps(mps).withCache(config);
         AdminToken adminToken = new AdminToken(stateDir.resolve("admin.token"));
         turnMode = TurnMode.of(config, mps);
         vgpus = loadVgpus();
+        if (compiled != null) {
+            compiled.retain(vgpus.list().stream().map(view -> view.vgpu().name()).collect(Collectors.toSet()));
+        }
         group = new EpollEventLoopGroup(1, new DefaultThreadFactory("hawser-broker", true));
         loop = group.next();
         LoopPulse pulse = new LoopPulse(loop);
@@ -161,7 +168,8 @@ public final class Broker {
             RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));
         acts = new Acts(loop, database, vgpus, tokens);
         VgpuService vgpuService = new VgpuService(acts, vgpus, tokens,
-            new VgpuService.Users(sessions, regions, images, ledgers), table -> pools.keepReady(table.kinds()));
+            new VgpuService.Users(sessions, regions, images, compiled, ledgers),
+            table -> pools.keepReady(table.kinds()));
         tokenService = new TokenService(acts, vgpus, tokens, sessions);
         gpuWatch = new GpuWatch(vgpus, vgpuService, gpuMonitor);
         loop.scheduleAtFixedRate(() -> use.sample(System.nanoTime()), WATCH_MS, WATCH_MS, TimeUnit.MILLISECONDS);

@@ -1,6 +1,7 @@
 package io.hawser.broker.admin;
 
 import io.hawser.broker.image.ImageStore;
+import io.hawser.broker.jail.ComputeCache;
 import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.Origin;
@@ -32,11 +33,13 @@ public final class VgpuService {
     private final SessionRegistry sessions;
     private final Regions regions;
     private final ImageStore images;
+    private final ComputeCache compiled; // null for none
     private final Ledgers ledgers;
     private final Consumer<VgpuTable> moved;
 
-    /** The objects that hold resources of vGPUs. */
-    public record Users(SessionRegistry sessions, Regions regions, ImageStore images, Ledgers ledgers) {}
+    /** The objects that hold resources of vGPUs; no compute cache is null. */
+    public record Users(SessionRegistry sessions, Regions regions, ImageStore images, ComputeCache compiled,
+        Ledgers ledgers) {}
 
     /**
      * Creates the service.
@@ -51,6 +54,7 @@ public final class VgpuService {
         sessions = users.sessions;
         regions = users.regions;
         images = users.images;
+        compiled = users.compiled;
         ledgers = users.ledgers;
         this.moved = moved;
     }
@@ -152,6 +156,9 @@ public final class VgpuService {
                     ledgers.forget(name);
                     return settle(table.remove(name));
                 }));
+                if (compiled != null) {
+                    compiled.forget(name);
+                }
                 LOG.infof("vGPU %s deleted", name);
                 return null;
             })).exceptionallyCompose(failure -> {

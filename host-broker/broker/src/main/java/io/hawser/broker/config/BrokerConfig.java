@@ -37,6 +37,7 @@ public interface BrokerConfig {
     Tokens tokens();
     Sessions sessions();
     Images images();
+    ComputeCacheConfig computeCache();
     Mps mps();
     Turns turns();
     Stream stream();

@@ -56,6 +56,7 @@ public final class Confinement implements AutoCloseable {
     private final String noGroups;
     private final MemoryLimit memory;
     private final MathLibraries libraries;
+    private final ComputeCache cache; // null for none
     private final String network; // the vGPU whose workers share the spawner's network; empty for none
     private final SharedFiles shared; // of these workers; null without a network
     private final AtomicInteger networkUser = new AtomicInteger(); // of all its workers; 0 before the first
@@ -63,7 +64,7 @@ public final class Confinement implements AutoCloseable {
 
     private Confinement(JailMode mode, int firstUser, boolean isWatched, Spawner spawner, List<String> missing,
         boolean takesArguments, WorkerGroups groups, String noGroups, MemoryLimit memory,
-        MathLibraries libraries, String network) {
+        MathLibraries libraries, ComputeCache cache, String network) {
         this.mode = mode;
         this.firstUser = firstUser;
         this.isWatched = isWatched;
@@ -74,22 +75,24 @@ public final class Confinement implements AutoCloseable {
         this.noGroups = noGroups;
         this.memory = memory;
         this.libraries = libraries;
+        this.cache = cache;
         this.network = network;
         shared = network.isEmpty() ? null : new SharedFiles();
     }
 
     private static Confinement off(MathLibraries libraries) {
         return new Confinement(JailMode.OFF, 0, false, Spawner.PLAIN, List.of(), false, null, "", null, libraries,
-            "");
+            null, "");
     }
 
     /**
      * Checks the broker's rights.
      *
+     * @param cache the compute cache of the workers; null for none.
      * @throws IllegalArgumentException when the jail must be complete and cannot be; the message names the missing
      * parts.
      */
-    public static Confinement of(BrokerConfig.Worker config, MathLibraries libraries) {
+    public static Confinement of(BrokerConfig.Worker config, MathLibraries libraries, ComputeCache cache) {
         JailMode mode = config.jail();
         if (mode == JailMode.OFF) {
             return off(libraries);
@@ -120,7 +123,7 @@ public final class Confinement implements AutoCloseable {
         MemoryLimit memory = MemoryLimit.of(config.memoryMax().map(size -> OptionalLong.of(size.asLongValue()))
             .orElse(OptionalLong.empty()));
         Confinement made = new Confinement(mode, firstUser, isWatched, spawner, missing, takesArguments, groups,
-            noGroups, memory, libraries, "");
+            noGroups, memory, libraries, cache, "");
         if (mode == JailMode.STRICT) {
             if (firstUser == 0) {
                 missing.add("user of its own (only root can give one, and hawser.worker.first-uid must not be 0)");
@@ -146,7 +149,7 @@ public final class Confinement implements AutoCloseable {
         try {
             if (reason.isEmpty()) {
                 return new Confinement(mode, firstUser, isWatched, new IsolatedSpawner(), missing, takesArguments,
-                    groups, noGroups, memory, libraries, vgpu);
+                    groups, noGroups, memory, libraries, cache, vgpu);
             }
         } catch (PosixException e) {
             reason = e.getMessage();
@@ -198,6 +201,16 @@ public final class Confinement implements AutoCloseable {
     private int user(long worker) {
         int own = firstUser + (int) (worker % USERS);
         return !communicates() || networkUser.compareAndSet(0, own) ? own : networkUser.get();
+    }
+
+    /** Variables of a worker, {@code NAME=value} each. */
+    public List<String> environment() {
+        return usesCache() ? cache.environment() : List.of();
+    }
+
+    /** Without a watcher the driver would open the files itself, and all vGPUs would share them. */
+    private boolean usesCache() {
+        return cache != null && mode != JailMode.OFF && takesArguments && isWatched;
     }
 
     /** The way of starting workers. */
@@ -257,12 +270,26 @@ public final class Confinement implements AutoCloseable {
      *
      * @param listener number of its descriptor in the worker.
      * @param abuse called once, on any thread, when the worker must end.
+     * @return must receive the name of the vGPU that the worker will serve, before the worker does.
      * @throws PosixException when the broker may not inspect the worker.
      */
-    public void watch(long worker, int pid, int listener, Consumer<String> abuse) throws PosixException {
+    public Consumer<String> watch(long worker, int pid, int listener, Consumer<String> abuse) throws PosixException {
         Set<String> devices = gpuDevices(pid);
-        Watcher.start(worker, SystemCalls.takeDescriptor(pid, listener), devices,
-            libraries.files(), shared, abuse);
+        List<WorkerFiles> files = new ArrayList<>();
+        if (shared != null) {
+            files.add(shared.of(worker));
+        }
+        CacheFiles compiled = usesCache() ? cache.files() : null;
+        if (compiled != null) {
+            files.add(compiled);
+        }
+        Watcher.start(worker, SystemCalls.takeDescriptor(pid, listener), devices, libraries.files(), files,
+            shared != null, abuse);
+        return vgpu -> {
+            if (compiled != null) {
+                compiled.serve(cache.folder(vgpu));
+            }
+        };
     }
 
     /** The GPU's device files that a worker has open; only these can be opened for it later. */

@@ -21,50 +21,54 @@ final class SharedFiles {
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-]{1,64}");
     /** NCCL makes a few for each communicator. The limit protects the broker's table of descriptors. */
     private static final int MAX_FILES = 512;
-    // Linux fcntl.h
-    private static final int O_ACCMODE = 3;
-    private static final int O_RDWR = 2;
-    private static final int O_CREAT = 0100;
-    private static final int O_EXCL = 0200;
-    private static final int O_CLOEXEC = 02000000;
-    private static final int O_NOFOLLOW = 0400000;
-    private static final int O_LARGEFILE = 0100000;
-    private static final int FLAGS = O_ACCMODE | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_LARGEFILE;
+    private static final int FLAGS = SystemCalls.O_ACCMODE | SystemCalls.O_CREAT | SystemCalls.O_EXCL
+        | SystemCalls.O_CLOEXEC | SystemCalls.O_NOFOLLOW | SystemCalls.O_LARGEFILE;
 
     /** Memory with a name. */
     private record SharedFile(int descriptor, long worker) {}
 
     private final Map<String, SharedFile> files = new HashMap<>();
 
-    /** Whether a path names a file of the folder. */
-    static boolean contains(String path) {
-        return path.startsWith(FOLDER) && NAME.matcher(path.substring(FOLDER.length())).matches();
+    /** The files as one worker uses them. */
+    WorkerFiles of(long worker) {
+        return new WorkerFiles() {
+            @Override
+            public boolean contains(String path) {
+                return path.startsWith(FOLDER) && NAME.matcher(path.substring(FOLDER.length())).matches();
+            }
+
+            @Override
+            public boolean isFolder(String path) {
+                return FOLDER.equals(path.endsWith("/") ? path : path + '/');
+            }
+
+            @Override
+            public int open(String path, int flags, IntPredicate use) {
+                return SharedFiles.this.open(worker, path, flags, use);
+            }
+
+            @Override
+            public int remove(String path) {
+                return SharedFiles.this.remove(path);
+            }
+
+            @Override
+            public void close() {
+                leave(worker);
+            }
+        };
     }
 
-    /** Whether a path names the folder. */
-    static boolean isFolder(String path) {
-        return FOLDER.equals(path.endsWith("/") ? path : path + '/');
-    }
-
-    /**
-     * Opens a file, or makes it.
-     *
-     * @param worker the worker that asks.
-     * @param path as {@link #contains} allows it.
-     * @param flags of open(2).
-     * @param use receives the descriptor, which stays this object's; returns whether the worker has got it.
-     * @return 0, or the negated errno; 1 when {@code use} returned false.
-     */
-    synchronized int open(long worker, String path, int flags, IntPredicate use) {
-        if ((flags & ~FLAGS) != 0 || (flags & O_ACCMODE) != O_RDWR) {
+    private synchronized int open(long worker, String path, int flags, IntPredicate use) {
+        if ((flags & ~FLAGS) != 0 || (flags & SystemCalls.O_ACCMODE) != SystemCalls.O_RDWR) {
             return -SystemCalls.EACCES;
         }
         SharedFile file = files.get(path);
-        if (file != null && (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) {
+        if (file != null && (flags & SystemCalls.O_CREAT) != 0 && (flags & SystemCalls.O_EXCL) != 0) {
             return -SystemCalls.EEXIST;
         }
         if (file == null) {
-            if ((flags & O_CREAT) == 0) {
+            if ((flags & SystemCalls.O_CREAT) == 0) {
                 return -SystemCalls.ENOENT;
             }
             if (files.size() == MAX_FILES) {
@@ -80,8 +84,8 @@ final class SharedFiles {
         return use.test(file.descriptor()) ? 0 : 1;
     }
 
-    /** Removes a name; workers that have the memory open keep it. Returns 0 or the negated errno. */
-    synchronized int remove(String path) {
+    /** Workers that have the memory open keep it. */
+    private synchronized int remove(String path) {
         SharedFile file = files.remove(path);
         if (file == null) {
             return -SystemCalls.ENOENT;
@@ -91,7 +95,7 @@ final class SharedFiles {
     }
 
     /** Removes the names that an ended worker has made. */
-    synchronized void leave(long worker) {
+    private synchronized void leave(long worker) {
         for (Iterator<SharedFile> each = files.values().iterator(); each.hasNext();) {
             SharedFile file = each.next();
             if (file.worker() == worker) {

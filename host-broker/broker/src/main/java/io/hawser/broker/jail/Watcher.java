@@ -12,6 +12,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -22,7 +23,7 @@ import org.jboss.logging.Logger;
  * Answers the system calls that one worker's filter does not allow (seccomp's user notification). It opens the GPU's
  * device files for the worker, since NVIDIA's driver needs one descriptor for each mapping, and the machine's math
  * libraries, which a worker loads at a session's first call. It shows the folders of these libraries: the dynamic
- * linker never searches a folder again that it has not found. Workers that communicate have {@link SharedFiles}. It
+ * linker never searches a folder again that it has not found. It serves {@link WorkerFiles} by name. It
  * rejects all other calls and logs them. The worker's path is only compared with the broker's own list, and the broker
  * opens the path of that list. One thread for each worker, which sleeps between calls.
  */
@@ -54,17 +55,19 @@ public final class Watcher {
     private static final int NEWFSTATAT = 262;
     private static final int UNLINK = 87;
     private static final int UNLINKAT = 263;
+    private static final int MKDIR = 83;
     // struct stat: Linux asm/stat.h
     private static final int STAT_BYTES = 144;
-    private static final int STAT_LINKS_OFFSET = 16;
-    private static final int STAT_MODE_OFFSET = 24;
+    static final int STAT_LINKS_OFFSET = 16;
+    static final int STAT_MODE_OFFSET = 24;
+    static final int STAT_SIZE_OFFSET = 48;
+    static final int STAT_BLOCKS_OFFSET = 64;
+    /** The times of the last use, change and change of state: seconds and nanoseconds each. */
+    static final int STAT_TIMES_OFFSET = 72;
     private static final int FOLDER_MODE = 0040555; // S_IFDIR, readable
-    // Linux fcntl.h
-    private static final int O_ACCMODE = 3;
-    private static final int O_NOFOLLOW = 0400000;
-    private static final int O_CLOEXEC = 02000000;
     /** The permitted flags of open: O_ACCMODE, O_NONBLOCK, O_CLOEXEC and O_LARGEFILE. */
-    private static final int OPEN_FLAGS = O_ACCMODE | 04000 | O_CLOEXEC | 0100000;
+    private static final int OPEN_FLAGS = SystemCalls.O_ACCMODE | 04000 | SystemCalls.O_CLOEXEC
+        | SystemCalls.O_LARGEFILE;
     /** Longest path to read; stops a worker from filling the broker's memory. */
     private static final int MAX_PATH_BYTES = 1024;
     /** Log lines for one worker; further rejections are only counted. */
@@ -82,17 +85,19 @@ public final class Watcher {
     private final int listener;
     private final Set<String> devices;
     private final Map<String, String> libraries;
-    private final SharedFiles shared; // null for a worker that does not communicate
+    private final List<WorkerFiles> files;
+    private final boolean canReadRandom;
     private final Consumer<String> abuse;
     private final Set<String> folders; // of the libraries, each with a slash
     private final Set<String> stems; // of their files: names without a version
     private int refusals;
     private int lines;
 
-    private Watcher(long worker, int listener, Set<String> devices, Map<String, String> libraries, SharedFiles shared,
-        Consumer<String> abuse) {
+    private Watcher(long worker, int listener, Set<String> devices, Map<String, String> libraries,
+        List<WorkerFiles> files, boolean canReadRandom, Consumer<String> abuse) {
         this.worker = worker;
-        this.shared = shared;
+        this.files = List.copyOf(files);
+        this.canReadRandom = canReadRandom;
         this.listener = listener;
         this.devices = devices;
         this.libraries = libraries;
@@ -109,12 +114,13 @@ public final class Watcher {
      * @param listener the descriptor; the watcher owns it from now on.
      * @param devices paths of device files that the worker may open.
      * @param libraries paths of files that the worker may read, each with the file that is opened.
-     * @param shared the memory that it shares with the other workers of its vGPU; null for none.
+     * @param files that it may use by name; the watcher closes them when the worker has ended.
+     * @param canReadRandom whether it may open {@value #RANDOM}, for NCCL.
      * @param abuse called once, on the watcher's thread, when the worker must end for too many rejected calls.
      */
     static void start(long worker, int listener, Set<String> devices, Map<String, String> libraries,
-        SharedFiles shared, Consumer<String> abuse) {
-        Watcher watcher = new Watcher(worker, listener, Set.copyOf(devices), libraries, shared, abuse);
+        List<WorkerFiles> files, boolean canReadRandom, Consumer<String> abuse) {
+        Watcher watcher = new Watcher(worker, listener, Set.copyOf(devices), libraries, files, canReadRandom, abuse);
         Thread.ofPlatform().daemon().name("hawser-watch-" + worker).stackSize(STACK_BYTES).start(watcher::run);
     }
 
@@ -138,9 +144,7 @@ public final class Watcher {
             abuse.accept("its jail cannot be watched");
         } finally {
             Posix.close(listener);
-            if (shared != null) {
-                shared.leave(worker);
-            }
+            files.forEach(WorkerFiles::close);
             if (lines > MAX_LINES) {
                 LOG.warnf("worker %d: its jail refused %d system calls in all", worker, refusals);
             }
@@ -151,28 +155,32 @@ public final class Watcher {
         int number = request.get(ValueLayout.JAVA_INT, NUMBER_OFFSET);
         String path = switch (number) {
             case OPENAT, NEWFSTATAT, UNLINKAT -> path(request, 1);
-            case OPEN, STAT, UNLINK -> path(request, 0);
+            case OPEN, STAT, UNLINK, MKDIR -> path(request, 0);
             default -> "";
         };
-        String file = devices.contains(path) || shared != null && RANDOM.equals(path) ? path : libraries.get(path);
+        String file = devices.contains(path) || canReadRandom && RANDOM.equals(path) ? path : libraries.get(path);
         if (number == OPENAT && file != null && open(request, answer, file)) {
             return;
         }
         int error = path.isEmpty() ? -SystemCalls.EPERM : -SystemCalls.EACCES;
-        boolean isShared = shared != null && SharedFiles.contains(path);
-        if (isShared) {
-            error = useShared(request, answer, number, path, error);
+        WorkerFiles own = files.stream().filter(f -> f.contains(path)).findFirst().orElse(null);
+        if (number == MKDIR) {
+            error = files.stream().mapToInt(f -> f.makeFolder(path)).filter(e -> e != -SystemCalls.EACCES).findFirst()
+                .orElse(error);
+        } else if (own != null) {
+            error = use(own, request, answer, number, path, error);
             if (error > 0) {
                 return;
             }
         } else if ((number == NEWFSTATAT || number == STAT) && shows(path)
-            && describeFolder(request, number == STAT ? 1 : 2)) {
+            && describe(request, number == STAT ? 1 : 2, folder())) {
             error = 0;
         }
         begin(request, answer);
         answer.set(ValueLayout.JAVA_INT, RESPONSE_ERROR_OFFSET, error);
         SystemCalls.ioctl(listener, NOTIF_SEND, answer); // a failure means that the thread has ended: ignored
-        if (error != 0 && !HARMLESS.contains(path) && !(isShared && error == -SystemCalls.ENOENT)) {
+        boolean isAnswer = error == 0 || error == -SystemCalls.EEXIST || own != null && error == -SystemCalls.ENOENT;
+        if (!isAnswer && !HARMLESS.contains(path)) {
             refused(request, number, path, !isSearch(number, path));
         }
     }
@@ -184,35 +192,43 @@ public final class Watcher {
 
     /** Whether a path is a folder of the worker's. */
     private boolean shows(String path) {
-        return shared != null && SharedFiles.isFolder(path) || folders.contains(path.endsWith("/") ? path : path + '/');
+        return files.stream().anyMatch(f -> f.isFolder(path))
+            || folders.contains(path.endsWith("/") ? path : path + '/');
     }
 
-    /** Opens or removes shared memory. Returns the error to answer, 0 for success, or 1 when the answer was sent. */
-    private int useShared(MemorySegment request, MemorySegment answer, int number, String path, int other) {
-        if (number == UNLINK || number == UNLINKAT && argument(request, 2) == 0) {
-            return shared.remove(path);
+    /** Opens, describes or removes a file. Returns 0, the error to answer, or 1 when the answer was sent. */
+    private int use(WorkerFiles own, MemorySegment request, MemorySegment answer, int number, String path, int other) {
+        switch (number) {
+            case UNLINK :
+                return own.remove(path);
+            case UNLINKAT :
+                return argument(request, 2) == 0 ? own.remove(path) : other;
+            case STAT, NEWFSTATAT :
+                ByteBuffer stat = ByteBuffer.allocate(STAT_BYTES).order(ByteOrder.nativeOrder());
+                int error = own.describe(path, stat);
+                return error == 0 && !describe(request, number == STAT ? 1 : 2, stat) ? other : error;
+            case OPENAT :
+                int flags = (int) argument(request, 2);
+                int result = own.open(path, flags,
+                    descriptor -> give(request, answer, descriptor, flags & SystemCalls.O_CLOEXEC));
+                return result == 0 ? 1 : result > 0 ? other : result;
+            default :
+                return other;
         }
-        if (number != OPENAT) {
-            return other;
-        }
-        int flags = (int) argument(request, 2);
-        int result = shared.open(worker, path, flags,
-            descriptor -> give(request, answer, descriptor, flags & O_CLOEXEC));
-        return result == 0 ? 1 : result > 0 ? other : result;
     }
 
     /** Opens a device file or a library for the worker; returns false when the call still needs an answer. */
     private boolean open(MemorySegment request, MemorySegment answer, String path) {
         int flags = (int) argument(request, 2);
-        if ((flags & ~OPEN_FLAGS) != 0 || !devices.contains(path) && (flags & O_ACCMODE) != 0) {
+        if ((flags & ~OPEN_FLAGS) != 0 || !devices.contains(path) && (flags & SystemCalls.O_ACCMODE) != 0) {
             return false;
         }
-        long opened = SystemCalls.open(path, flags & OPEN_FLAGS | O_NOFOLLOW);
+        long opened = SystemCalls.open(path, flags & OPEN_FLAGS | SystemCalls.O_NOFOLLOW);
         if (opened < 0) {
             return false;
         }
         try {
-            return give(request, answer, (int) opened, flags & O_CLOEXEC);
+            return give(request, answer, (int) opened, flags & SystemCalls.O_CLOEXEC);
         } finally {
             Posix.close((int) opened);
         }
@@ -227,10 +243,13 @@ public final class Watcher {
         return SystemCalls.ioctl(listener, NOTIF_ADDFD, answer) >= 0;
     }
 
-    /** Writes a folder's description to the worker's memory; returns false where that is not possible. */
-    private boolean describeFolder(MemorySegment request, int argument) {
-        ByteBuffer stat = ByteBuffer.allocate(STAT_BYTES).order(ByteOrder.nativeOrder());
-        stat.putLong(STAT_LINKS_OFFSET, 1).putInt(STAT_MODE_OFFSET, FOLDER_MODE);
+    private static ByteBuffer folder() {
+        return ByteBuffer.allocate(STAT_BYTES).order(ByteOrder.nativeOrder()).putLong(STAT_LINKS_OFFSET, 1)
+            .putInt(STAT_MODE_OFFSET, FOLDER_MODE);
+    }
+
+    /** Writes a description to the worker's memory; returns false where that is not possible. */
+    private boolean describe(MemorySegment request, int argument, ByteBuffer stat) {
         String file = "/proc/" + request.get(ValueLayout.JAVA_INT, THREAD_OFFSET) + "/mem";
         try (Arena arena = Arena.ofConfined(); RandomAccessFile memory = new RandomAccessFile(file, "rw")) {
             long address = argument(request, argument);
@@ -241,7 +260,7 @@ public final class Watcher {
             memory.write(stat.array());
             return true;
         } catch (IOException e) {
-            LOG.debugf("worker %d: a folder cannot be described: %s", worker, e.getMessage());
+            LOG.debugf("worker %d: a file cannot be described: %s", worker, e.getMessage());
             return false; // the worker has ended, or gave a wrong address
         }
     }

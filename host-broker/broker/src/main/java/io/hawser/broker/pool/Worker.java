@@ -27,6 +27,7 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.jboss.logging.Logger;
 
 /**
@@ -54,6 +55,7 @@ public final class Worker implements ImagePeer {
     private final long id;
     private final EventLoop loop;
     private final Confinement confinement;
+    private Consumer<String> serve = vgpu -> {}; // tells the jail which vGPU this worker serves
     private final Duration endTimeout;
     private final Listener listener;
     private final long startedNs = System.nanoTime();
@@ -182,6 +184,7 @@ public final class Worker implements ImagePeer {
      * @throws PosixException when the send fails; the worker is then unusable.
      */
     public void assign(Assignment assignment, int descriptor) throws PosixException {
+        serve.accept(assignment.vgpu());
         giveDescriptorSocket();
         LedgerSlot slot = assignment.slot();
         ObjectNode ledger = message(BrokerMessageType.LEDGER).put("slots", slot.slots())
@@ -398,7 +401,7 @@ public final class Worker implements ImagePeer {
         }
         isWatched = true;
         try {
-            confinement.watch(id, pid(), jailed.listener(), reason -> loop.execute(() -> kill(reason)));
+            serve = confinement.watch(id, pid(), jailed.listener(), reason -> loop.execute(() -> kill(reason)));
             send(message(BrokerMessageType.WATCHING));
         } catch (PosixException e) {
             kill("the broker cannot watch its jail: " + e.getMessage());

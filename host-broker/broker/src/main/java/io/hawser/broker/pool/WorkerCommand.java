@@ -1,6 +1,7 @@
 package io.hawser.broker.pool;
 
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.jail.ComputeCache;
 import io.hawser.broker.jail.Confinement;
 import io.hawser.broker.machine.MathLibraries;
 import io.hawser.broker.model.WorkerKind;
@@ -39,10 +40,11 @@ public record WorkerCommand(List<String> command, List<String> environment, List
     /**
      * Takes the configured command, or builds the default one.
      *
+     * @param compiled the compute cache of the workers; null for none.
      * @throws IllegalArgumentException when the program or the worker's jars are missing; the message names the
      *     setting.
      */
-    public static WorkerCommand of(BrokerConfig config, Map<String, String> environment) {
+    public static WorkerCommand of(BrokerConfig config, Map<String, String> environment, ComputeCache compiled) {
         BrokerConfig.Worker worker = config.worker();
         List<String> command = worker.command().map(WorkerCommand::split).orElseGet(() -> standard(config));
         if (command.isEmpty()) {
@@ -59,10 +61,13 @@ public record WorkerCommand(List<String> command, List<String> environment, List
         MathLibraries libraries = MathLibraries.find(config.libraries().path());
         passed.add(libraries.variable());
         libraries.libraries().forEach(library -> LOG.infof("math library %s", library));
+        Confinement jail = Confinement.of(worker, libraries, compiled);
+        jail.environment().forEach(
+            variable -> set(passed, variable.substring(0, variable.indexOf('=')),
+                variable.substring(variable.indexOf('=') + 1)));
         List<String> awaitedFlags = worker.command().isEmpty() ? split(config.pool().awaitedFlags().orElse(""))
             : List.of();
-        return new WorkerCommand(command, List.copyOf(passed), awaitedFlags, null,
-            Confinement.of(worker, libraries));
+        return new WorkerCommand(command, List.copyOf(passed), awaitedFlags, null, jail);
     }
 
     /**

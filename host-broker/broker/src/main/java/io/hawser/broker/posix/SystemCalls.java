@@ -21,6 +21,17 @@ public final class SystemCalls {
     public static final int EACCES = 13;
     public static final int EEXIST = 17;
     public static final int ENOSPC = 28;
+    // Linux fcntl.h
+    public static final int O_ACCMODE = 3;
+    public static final int O_RDONLY = 0;
+    public static final int O_WRONLY = 1;
+    public static final int O_RDWR = 2;
+    public static final int O_CREAT = 0100;
+    public static final int O_EXCL = 0200;
+    public static final int O_TRUNC = 01000;
+    public static final int O_LARGEFILE = 0100000;
+    public static final int O_NOFOLLOW = 0400000;
+    public static final int O_CLOEXEC = 02000000;
 
     // Linux asm/unistd_64.h
     private static final long POLL = 7;

@@ -62,6 +62,7 @@ class BrokerSettingsReferenceTest {
             }
         });
         comments = SourceComments.read(Stream.of(BrokerConfig.class, PoolConfig.class, LibrariesConfig.class,
+            ComputeCacheConfig.class,
             VgpuConfig.class)
             .map(source -> Repository.file(FOLDER + source.getSimpleName() + ".java")).toList(), this::link);
     }
@@ -122,7 +123,7 @@ class BrokerSettingsReferenceTest {
 
     private String page() {
         Markdown page = new Markdown(
-            "`BrokerConfig`, `PoolConfig`, `LibrariesConfig` and `VgpuConfig` (doc comments and defaults)",
+            "`BrokerConfig` and the other interfaces of its package (doc comments and defaults)",
             "Settings of the broker")
             .prose("""
                 Give a setting as `-Dhawser.listen.port=7654` on the command line of `hawser-broker`, as

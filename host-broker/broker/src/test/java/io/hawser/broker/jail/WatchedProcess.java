@@ -11,10 +11,11 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
 /**
- * A process whose calls of openat, newfstatat, stat, unlink, unlinkat and socket a watcher answers. The process prints
- * the listener's number and waits for a line. Each argument is {@code socket}, {@code FLAGS:PATH}, or the name of a
- * call with a path. {@code write:PATH} and {@code read:PATH} open shared memory, and write or read its first byte. For
- * each, the process makes the call and prints a line with the descriptor, the mode, the byte or the negated errno.
+ * A process whose calls of openat, newfstatat, stat, unlink, unlinkat, mkdir and socket a watcher answers. The process
+ * prints the listener's number and waits for a line. Each argument is {@code socket}, {@code FLAGS:PATH}, or the name
+ * of a call with a path. {@code write:PATH} and {@code read:PATH} open shared memory, and write or read its first byte;
+ * {@code put:PATH} and {@code get:PATH} do so with a file that is written once. For each, the process makes the call
+ * and prints a line with the descriptor, the mode, the size, the byte or the negated errno.
  */
 final class WatchedProcess {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
@@ -24,10 +25,11 @@ final class WatchedProcess {
         Linker.nativeLinker().defaultLookup().findOrThrow("syscall"),
         FunctionDescriptor.of(LONG, LONG, LONG, LONG, LONG, LONG, LONG), Linker.Option.captureCallState("errno"),
         Linker.Option.firstVariadicArg(1));
-    // Linux filter.h, seccomp.h: load the number; openat, newfstatat, stat, unlink, unlinkat or socket:
+    // Linux filter.h, seccomp.h: load the number; openat, newfstatat, stat, unlink, unlinkat, mkdir or socket:
     // SECCOMP_RET_USER_NOTIF; else allow
-    private static final long[][] PROGRAM = {{0x20, 0, 0, 0}, {0x15, 6, 0, 257}, {0x15, 5, 0, 262}, {0x15, 4, 0, 4},
-        {0x15, 3, 0, 87}, {0x15, 2, 0, 263}, {0x15, 1, 0, 41}, {0x06, 0, 0, 0x7fff_0000}, {0x06, 0, 0, 0x7fc0_0000}};
+    private static final long[][] PROGRAM = {{0x20, 0, 0, 0}, {0x15, 7, 0, 257}, {0x15, 6, 0, 262}, {0x15, 5, 0, 4},
+        {0x15, 4, 0, 87}, {0x15, 3, 0, 263}, {0x15, 2, 0, 83}, {0x15, 1, 0, 41}, {0x06, 0, 0, 0x7fff_0000},
+        {0x06, 0, 0, 0x7fc0_0000}};
 
     private WatchedProcess() {
     }
@@ -42,17 +44,17 @@ final class WatchedProcess {
         }
     }
 
-    /** The mode of a file, or the negated errno. */
-    private static long mode(MemorySegment path, boolean isOld) {
+    /** The mode or the size of a file, or the negated errno. */
+    private static long describe(MemorySegment path, boolean isOld, boolean isSize) {
         MemorySegment stat = Arena.global().allocate(144, 8);
         long result = isOld ? call(4, path.address(), stat.address(), 0)
             : call(262, -100, path.address(), stat.address());
-        return result < 0 ? result : stat.get(ValueLayout.JAVA_INT, 24);
+        return result < 0 ? result : isSize ? stat.get(LONG, 48) : stat.get(ValueLayout.JAVA_INT, 24);
     }
 
     /** The first byte of a file, after it was set to 7 or not. */
-    private static long firstByte(MemorySegment path, boolean isWritten) {
-        long descriptor = call(257, -100, path.address(), isWritten ? 0102 : 02); // O_CREAT | O_RDWR
+    private static long firstByte(MemorySegment path, int flags, boolean isWritten) {
+        long descriptor = call(257, -100, path.address(), flags);
         if (descriptor < 0) {
             return descriptor;
         }
@@ -90,12 +92,17 @@ final class WatchedProcess {
                 MemorySegment path = Arena.global().allocateFrom(argument.substring(colon + 1));
                 String act = argument.substring(0, colon);
                 result = switch (act) {
-                    case "stat" -> mode(path, false);
-                    case "oldstat" -> mode(path, true);
+                    case "stat" -> describe(path, false, false);
+                    case "oldstat" -> describe(path, true, false);
+                    case "size" -> describe(path, true, true);
+                    case "mkdir" -> call(83, path.address(), 0700, 0);
                     case "unlink" -> call(87, path.address(), 0, 0);
                     case "unlinkat" -> call(263, -100, path.address(), 0);
                     case "rmdir" -> call(263, -100, path.address(), 0x200); // AT_REMOVEDIR
-                    case "write", "read" -> firstByte(path, act.equals("write"));
+                    case "write" -> firstByte(path, 0102, true); // O_CREAT | O_RDWR
+                    case "read" -> firstByte(path, 02, false);
+                    case "put" -> firstByte(path, 01101, true); // O_CREAT | O_TRUNC | O_WRONLY
+                    case "get" -> firstByte(path, 0, false);
                     default -> call(257, -100, path.address(), Integer.parseInt(act, 8));
                 };
             }

@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -27,7 +28,8 @@ class WatcherIT {
     private static final int ABUSE = 10_000;
 
     private final CompletableFuture<String> abuse = new CompletableFuture<>();
-    private SharedFiles shared; // of the watched processes
+    private final SharedFiles shared = new SharedFiles(); // of the watched processes
+    private List<WorkerFiles> files = List.of();
 
     private List<String> watch(Set<String> devices, String... acts) throws IOException, PosixException,
         InterruptedException {
@@ -47,7 +49,7 @@ class WatcherIT {
             assertTrue(out.readLine().startsWith("begins "));
             int listener = Integer.parseInt(out.readLine().substring("listener ".length()));
             Watcher.start(1, SystemCalls.takeDescriptor((int) process.pid(), listener), devices,
-                libraries, shared, abuse::complete);
+                libraries, files, !files.isEmpty(), abuse::complete);
             in.write('\n');
             in.flush();
             List<String> lines = new ArrayList<>();
@@ -104,7 +106,7 @@ class WatcherIT {
 
     @Test
     void shouldLendWorkersOfAVgpuSharedMemoryWithNames() throws Exception {
-        shared = new SharedFiles();
+        files = List.of(shared.of(1));
         String file = "/dev/shm/nccl-a1B2c3";
         List<String> lines = watch(Set.of(), "stat:/dev/shm", "oldstat:/dev/shm/", "2:" + file, "302:" + file,
             "302:" + file, "102:" + file, "write:" + file, "read:" + file, "unlink:" + file, "unlink:" + file,
@@ -130,7 +132,7 @@ class WatcherIT {
 
     @Test
     void shouldLetNoNameOfSharedMemoryLeadElsewhere() throws Exception {
-        shared = new SharedFiles();
+        files = List.of(shared.of(1));
         String file = "/dev/shm/nccl-kept";
         for (String line : watch(Set.of(), "102:/dev/shm/../null", "102:/dev/shm/a/b", "102:/dev/shm/..",
             "102:/dev/shm/",
@@ -143,7 +145,7 @@ class WatcherIT {
 
     @Test
     void shouldForgetTheNamesOfAWorkerThatHasEnded() throws Exception {
-        shared = new SharedFiles();
+        files = List.of(shared.of(1));
         String[] acts = java.util.stream.IntStream.range(0, 520).mapToObj(i -> "102:/dev/shm/nccl-" + i)
             .toArray(String[]::new);
         List<String> lines = watch(Set.of(), acts);
@@ -161,6 +163,62 @@ class WatcherIT {
             "0:/dev/urandom")) {
             assertEquals(-13, descriptor(line), line);
         }
+    }
+
+    /** The calls of NVIDIA's driver 580 for two compilations, as strace shows them. */
+    @Test
+    void shouldKeepCompiledCodeForTheVgpu(@TempDir Path root) throws Exception {
+        String cache = root.resolve("compute-cache").toString();
+        CacheFolder vgpu = new CacheFolder(root.resolve("vgpu-a"), 1 << 20);
+        String index = cache + "/index", code = cache + "/f/2/0d87eae6ff362a", other = cache + "/0/c/42bbe7d2a14ea5";
+        List<String> lines =
+            watchCache(cache, vgpu, "2:" + index, "1102:" + index, "get:" + code, "stat:" + cache + "/f",
+                "mkdir:" + root, "mkdir:" + cache, "mkdir:" + cache + "/f", "mkdir:" + cache + "/f/2",
+                "mkdir:" + cache + "/f/2/", "put:" + code, "2:" + index, "get:" + code, "size:" + code, "put:" + other);
+        assertEquals(List.of(-2L, -2L, -2L, -17L, -17L, 0L, 0L, 0L, 7L, 7L, 1L, 7L), Stream.concat(
+            Stream.of(lines.get(0)), lines.subList(2, 14).stream().filter(l -> !l.contains(index)))
+            .map(WatcherIT::descriptor).toList());
+        assertTrue(descriptor(lines.get(1)) > 2, lines::toString); // O_CREAT | O_TRUNC | O_RDWR
+        assertTrue(descriptor(lines.get(10)) > 2, lines::toString);
+        for (int i = 0; i < 600 && !Files.exists(root.resolve("vgpu-a/0-c-42bbe7d2a14ea5")); i++) {
+            Thread.sleep(100); // the watcher sees the end after the process has ended
+        }
+        // The next worker of the vGPU finds both files, but no index, and may remove one.
+        lines = watchCache(cache, vgpu, "2:" + index, "get:" + code, "get:" + other, "unlink:" + other, "get:" + other,
+            "unlink:" + other);
+        assertEquals(List.of(-2L, 7L, 7L, 0L, -2L, -2L), lines.stream().map(WatcherIT::descriptor).toList());
+        lines = watchCache(cache, new CacheFolder(root.resolve("vgpu-b"), 1 << 20), "get:" + code);
+        assertEquals(-2, descriptor(lines.getFirst()), "another vGPU's code");
+        lines = watchCache(cache, null, "get:" + code, "put:" + code);
+        assertEquals(List.of(-2L, -2L), lines.stream().map(WatcherIT::descriptor).toList(), "no vGPU yet");
+    }
+
+    @Test
+    void shouldLetNoNameOfCompiledCodeLeadElsewhere(@TempDir Path root) throws Exception {
+        String cache = root.resolve("compute-cache").toString();
+        Files.createDirectories(root.resolve("vgpu-b"));
+        Files.writeString(root.resolve("vgpu-b/f-2-0d"), "another vGPU's");
+        Files.createSymbolicLink(Files.createDirectories(root.resolve("vgpu-a")).resolve("f-2-0e"), root.resolve(
+            "vgpu-b/f-2-0d"));
+        for (String line : watchCache(cache, new CacheFolder(root.resolve("vgpu-a"), 1 << 20),
+            "0:" + cache + "/../vgpu-b/f-2-0d", "0:" + root + "/vgpu-b/f-2-0d", "0:" + cache + "/f/2/../../index",
+            "0:" + cache + "/F/2/0d", "2:" + cache + "/f/2/0d", "102:" + cache + "/f/2/0d", "1:" + cache + "/index",
+            "0:" + cache + "/index", "mkdir:" + cache + "/f/2/0d", "mkdir:" + root + "/other", "mkdir:/etc",
+            "0:" + cache, "0:" + cache + "/f", "unlinkat:" + root + "/vgpu-b/f-2-0d")) {
+            assertEquals(-13, descriptor(line), line);
+        }
+        assertTrue(descriptor(watchCache(cache, new CacheFolder(root.resolve("vgpu-a"), 1 << 20),
+            "0:" + cache + "/f/2/0e").getFirst()) < 0, "a link");
+        assertTrue(Files.exists(root.resolve("vgpu-b/f-2-0d")));
+    }
+
+    private List<String> watchCache(String root, CacheFolder vgpu, String... acts) throws Exception {
+        CacheFiles compiled = new CacheFiles(Path.of(root), 1 << 20);
+        if (vgpu != null) {
+            compiled.serve(vgpu);
+        }
+        files = List.of(compiled);
+        return watch(Set.of(), acts);
     }
 
     @Test

@@ -14,8 +14,8 @@ interface Rule {
     long[] THREAD_FLAGS = {0x3d0f00};
     // Linux prctl.h: PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_GET_SECCOMP, PR_GET_NO_NEW_PRIVS, PR_SET_VMA
     long[] PRCTL_COMMANDS = {3, 15, 16, 21, 39, 0x53564d41};
-    // Linux fcntl.h: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS
-    long[] FCNTL_COMMANDS = {0, 1, 2, 3, 4, 1030, 1033, 1034};
+    // Linux fcntl.h: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_SETLK, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS
+    long[] FCNTL_COMMANDS = {0, 1, 2, 3, 4, 6, 1030, 1033, 1034};
     // Linux fcntl.h
     int AT_EMPTY_PATH = 0x1000;
     // Linux socket.h

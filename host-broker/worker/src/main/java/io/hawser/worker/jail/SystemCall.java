@@ -86,7 +86,7 @@ enum SystemCall {
     GETRLIMIT(97, "NVIDIA's driver: reading limits", ALWAYS),
     GETRANDOM(318, "JVM: hash seeds, names of shared memory", ALWAYS),
     PRCTL(157, "names of threads and of memory; checking the jail", argumentIn(0, Rule.PRCTL_COMMANDS)),
-    FCNTL(72, "flags of descriptors and seals; no signals to other processes (F_SETOWN)",
+    FCNTL(72, "flags of descriptors, seals, the index of NVIDIA's compute cache; no signals to others (F_SETOWN)",
         argumentIn(1, Rule.FCNTL_COMMANDS)),
     CLOSE(3, "carriers, JVM, GPUs", ALWAYS),
     FSTAT(5, "JVM, C library: on open descriptors", ALWAYS),
