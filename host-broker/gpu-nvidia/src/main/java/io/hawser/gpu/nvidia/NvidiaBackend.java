@@ -62,7 +62,6 @@ final class NvidiaBackend implements GpuBackend {
     private final Libraries libraries = new Libraries();
     private final ManagedVariables managed = new NvidiaManagedVariables(images, this::moduleHere);
     private final Launches launches = new Launches();
-    private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
     private final NvidiaMemorySharing memorySharing = new NvidiaMemorySharing();
     private final NvidiaSignals signals = new NvidiaSignals(this);
@@ -344,12 +343,6 @@ final class NvidiaBackend implements GpuBackend {
             action.accept(status);
             waitStreams.give(context, stream);
         });
-    }
-
-    @Override
-    public int hostFunction(long stream, Runnable function) {
-        watches.seal();
-        return hostFunctions.issue(stream, function);
     }
 
     /** The current context, for a green context its primary context: all objects but streams belong to it. */

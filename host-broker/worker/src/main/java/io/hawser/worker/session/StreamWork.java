@@ -271,17 +271,6 @@ public final class StreamWork {
         return data;
     }
 
-    /**
-     * Runs a function in stream order.
-     *
-     * @param stream the stream; its context is current.
-     * @param function may block.
-     * @return CUresult of issuing it.
-     */
-    public int hostFunction(StreamState stream, Runnable function) {
-        return backend.hostFunction(stream.stream(), function);
-    }
-
     /** Reads a piece of device memory into staging memory, in stream order. */
     @FunctionalInterface
     public interface PieceReader {

@@ -8,9 +8,9 @@ import java.lang.invoke.VarHandle;
 import java.util.ArrayDeque;
 
 /**
- * Words of memory by which the session lets streams wait. A host function that waits would do the same, but NVIDIA's
- * driver calls the host functions of all streams one after the other: a guest's function that waits would keep back
- * every other (580.159, H200). Session thread only.
+ * Words of memory by which the session lets streams wait, for the guest's host functions and for copies. A host
+ * function of the driver could wait as well, but NVIDIA's driver calls those of all streams one after the other: a
+ * guest's function that waits would keep back every other (580.159, H200). Session thread only.
  */
 final class WaitWords {
     private static final int PAGE_BYTES = 4096;
@@ -48,7 +48,7 @@ final class WaitWords {
             VALUE.setRelease(memory, 0L, number);
         }
 
-        /** Takes back the word: no stream waits for it any more. */
+        /** Takes back the word, which no stream needs closed any more. */
         void give() {
             idle.push(this);
         }
