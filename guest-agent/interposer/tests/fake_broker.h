@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -490,6 +491,11 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
             broker_run_kernel();
             memcpy(broker_launch, payload, (size_t) request->length_bytes - 32);
             break;
+        case HWS_OPCODE_hwsTensorMapEncode: {
+            CUtensorMap map = {{broker_u64(payload, offsetof(HwsTensorMap, address)), *payload}};
+            broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, &map, sizeof map);
+            return;
+        }
         case HWS_OPCODE_hwsMemCreate:
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
             return;

@@ -302,6 +302,36 @@ static void shouldAnswerOccupancyAsTheWorkerDoesAndAskOnce(void) {
     HWS_CHECK(blocks == -1 && atomic_load(&broker_round_trips) == before + 4);
 }
 
+static CUtensorMap map_at(uint64_t address) {
+    CUtensorMap map;
+    cuuint64_t dims[2] = {64, 32}, stride = 256;
+    cuuint32_t box[2] = {32, 8}, steps[2] = {1, 1};
+    HWS_CHECK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *) (uintptr_t) address, dims,
+                                     &stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                     CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+              == CUDA_SUCCESS);
+    return map;
+}
+
+static void shouldAskOnceForTheSameTensorMap(void) {
+    start();
+    uint64_t before = atomic_load(&broker_round_trips);
+    for (int round = 0; round < 3; round++) {
+        for (uint64_t i = 0; i < 8; i++) {
+            HWS_CHECK(map_at(0x10000 + 256 * i).opaque[0] == 0x10000 + 256 * i);
+        }
+    }
+    HWS_CHECK(atomic_load(&broker_round_trips) == before + 8);
+    CUtensorMap other = map_at(0x10000);
+    HWS_CHECK(cuTensorMapReplaceAddress(&other, (void *) 0x20000) == CUDA_SUCCESS && other.opaque[0] == 0x20000);
+    HWS_CHECK(other.opaque[1] == 3 && atomic_load(&broker_round_trips) == before + 9);
+    for (int round = 0; round < 2; round++) { /* more than places: each still gets its own */
+        for (uint64_t i = 0; i < 3000; i++) {
+            HWS_CHECK(map_at(0x100000 + 256 * i).opaque[0] == 0x100000 + 256 * i);
+        }
+    }
+}
+
 static size_t shared_of(int block_size) {
     return block_size > 512 ? 40000 : 0;
 }
@@ -647,6 +677,7 @@ int main(void) {
     RUN(shouldPackParametersAndRefuseBadLaunches, 0);
     RUN(shouldAnswerStateWithoutARoundTrip, 0);
     RUN(shouldAnswerOccupancyAsTheWorkerDoesAndAskOnce, 0);
+    RUN(shouldAskOnceForTheSameTensorMap, 0);
     RUN(shouldChooseTheLargestBlockWithMostThreads, 0);
     RUN(shouldForgetOccupancyWhenWhatItDependsOnChanges, 0);
     RUN(shouldRefuseACooperativeGridThatTheDeviceDoesNotHold, 0);
