@@ -103,7 +103,7 @@ final class CacheFiles implements WorkerFiles {
         return name.replace('/', '-');
     }
 
-    /** Opens the index anew each time, since a descriptor's copies share its position. */
+    /** Opens the index anew each time: copies of a descriptor share its position. */
     private int openIndex(int kind, IntPredicate use) {
         if ((kind & ~CREATE_INDEX) != SystemCalls.O_RDWR) {
             return -SystemCalls.EACCES;

@@ -29,7 +29,7 @@ final class CacheFolder {
     private static final Logger LOG = Logger.getLogger(CacheFolder.class);
     /** Bytes of the file system that the cache leaves free, for the broker's own files. */
     private static final long LEFT_FREE = 1L << 30;
-    /** What a file counts at least, as on a disk; it bounds the number of files. */
+    /** The least size that a file counts, as on a disk; it bounds the number of files. */
     private static final long BLOCK_BYTES = 4096;
     private static final String UNFINISHED = "new"; // name of the file that is being written
 
