@@ -79,6 +79,21 @@ class BlockingDriverTest {
         guest.send(RecordLayout.CONTROL_CALLBACK_DONE, 0, CALLBACK);
     }
 
+    /** Neither a host function nor a long copy may need a call that waits for the kernel. */
+    @Test
+    void shouldCallHostFunctionWhileAKernelOfAnotherStreamRuns() throws IOException {
+        try (Rig rig = rig()) {
+            Guest guest = rig.guest();
+            long other = guest.createStream();
+            guest.launch(guest.function(guest.loadImage("hold"), "hold"), 0, new byte[0]);
+            holdStream(guest, other);
+            acknowledge(guest);
+            assertEquals(0, guest.synchronize(other));
+            rig.gpu().release();
+            rig.leave();
+        }
+    }
+
     @Test
     void shouldFreeWhenHostFunctionIsOver() throws IOException {
         try (Rig rig = rig()) {

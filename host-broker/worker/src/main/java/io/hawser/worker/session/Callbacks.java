@@ -54,7 +54,6 @@ public final class Callbacks {
         if (word == null) {
             return CudaResult.OUT_OF_MEMORY;
         }
-        work.issued(stream, Gates.HOST_FUNCTION);
         Pending callback = new Pending(word);
         work.whenReached(stream, status -> send(callback, callbackId, status));
         work.seal();

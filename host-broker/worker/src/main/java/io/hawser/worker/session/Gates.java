@@ -16,15 +16,15 @@ import java.util.ArrayDeque;
 public final class Gates {
     /**
      * Unfinished entries of the streams' queues that were issued after the oldest open gate. NVIDIA's driver (580.159,
-     * H200) accepts 1021 launches, copies and fills behind a host function and blocks the thread that issues the next.
-     * Events and waits for events do not count there. Streams can share a queue, so the limit is for all streams
-     * together.
+     * H200) accepts 1021 launches, copies, fills and waits for words behind a host function and blocks the thread that
+     * issues the next. Events and waits for events do not count there. Streams can share a queue, so the limit is for
+     * all streams together.
      */
     public static final int MAX_BEHIND = 960;
 
     /**
-     * Entries for which a host function behind an open gate counts, beside its record. The same driver takes any number
-     * of host functions alone, but only 56 in a stream with other work between them, and 247 in 24 streams.
+     * Entries for which a graph's host node behind an open gate counts, beside its record. The same driver takes any
+     * number of host functions alone, but only 56 in a stream with other work between them, and 247 in 24 streams.
      */
     public static final int HOST_FUNCTION = 19;
 

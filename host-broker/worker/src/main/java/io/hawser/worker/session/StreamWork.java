@@ -323,7 +323,7 @@ public final class StreamWork {
 
     /** Opens a gate, because a stream waits for a copy. */
     void opened(DeviceRead read, StreamState stream) {
-        issued(stream, Gates.HOST_FUNCTION);
+        issued(stream, 1); // the wait for the word
         reads.put(read, gates.open());
     }
 

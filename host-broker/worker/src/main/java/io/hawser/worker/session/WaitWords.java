@@ -19,8 +19,16 @@ final class WaitWords {
     private final Signals signals;
     private final ArrayDeque<Word> idle = new ArrayDeque<>();
 
+    /**
+     * Registers the first page at once, if there are signals: registering memory may wait for the device, so later it
+     * could wait for work that waits for the guest. One page is enough for all waits that {@link Gates} lets a session
+     * have.
+     */
     WaitWords(Signals signals) {
         this.signals = signals;
+        if (signals != null) {
+            addPage();
+        }
     }
 
     /** One word: streams wait until it has the number. */
@@ -56,15 +64,18 @@ final class WaitWords {
 
     /** A word for one wait; null when the driver does not take further memory. */
     Word take() {
-        if (idle.isEmpty()) {
-            MemorySegment page = Arena.global().allocate(PAGE_BYTES, PAGE_BYTES); // one page serves 1024 waits
-            if (signals.open(page) != 0) {
-                return null;
-            }
-            for (long at = 0; at < PAGE_BYTES; at += Integer.BYTES) {
-                idle.push(new Word(page.asSlice(at, Integer.BYTES)));
-            }
+        return idle.isEmpty() && (signals == null || !addPage()) ? null : idle.pop();
+    }
+
+    /** Adds the words of a page; returns false when the driver does not take further memory. */
+    private boolean addPage() {
+        MemorySegment page = Arena.global().allocate(PAGE_BYTES, PAGE_BYTES); // one page serves 1024 waits
+        if (signals.open(page) != 0) {
+            return false;
         }
-        return idle.pop();
+        for (long at = 0; at < PAGE_BYTES; at += Integer.BYTES) {
+            idle.push(new Word(page.asSlice(at, Integer.BYTES)));
+        }
+        return true;
     }
 }

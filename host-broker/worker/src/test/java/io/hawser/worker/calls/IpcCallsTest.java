@@ -244,8 +244,8 @@ class IpcCallsTest {
         return guest.call(CudaOpcodes.cuEventQuery, event).status();
     }
 
-    private static void awaitClosedPages(Rig rig) throws IOException {
-        while (rig.gpu().openPages() > 0) { // the test's limit of time ends this
+    private static void awaitClosedPages(Rig rig, int before) throws IOException {
+        while (rig.gpu().openPages() > before) { // the test's limit of time ends this
             rig.guest().synchronize(0);
         }
     }
@@ -255,6 +255,7 @@ class IpcCallsTest {
         int descriptor = EventPage.create();
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             Guest guest = rig.guest();
+            int before = rig.gpu().openPages();
             long event = interprocessEvent(guest);
             Guest.Received first = shareEvent(rig, event, descriptor);
             assertEquals(name(first), name(guest.call(CudaOpcodes.hwsIpcShareEvent, event)));
@@ -269,10 +270,10 @@ class IpcCallsTest {
                 openEvent(rig, guest.newId(HandleKind.EVENT), descriptor, 8).status(), "memory is not an event");
             assertEquals(CUresult.CUDA_ERROR_MAP_FAILED,
                 openEvent(rig, guest.newId(HandleKind.EVENT), -1, 0).status(), "without a page");
-            assertEquals(2, rig.gpu().openPages());
+            assertEquals(before + 2, rig.gpu().openPages());
             guest.send(CudaOpcodes.cuEventDestroy_v2, 0, opened);
             guest.send(CudaOpcodes.cuEventDestroy_v2, 0, event);
-            awaitClosedPages(rig);
+            awaitClosedPages(rig, before);
         } finally {
             Descriptors.close(descriptor);
         }
@@ -283,6 +284,7 @@ class IpcCallsTest {
         int descriptor = EventPage.create();
         try (EventPage page = EventPage.map(descriptor); Rig rig = Rig.withGuest(Carrier.TCP)) {
             Guest guest = rig.guest();
+            int before = rig.gpu().openPages();
             long opened = guest.newId(HandleKind.EVENT);
             assertEquals(0, openEvent(rig, opened, descriptor, 0).status());
             assertEquals(0, query(guest, opened), "not recorded yet");
@@ -306,7 +308,7 @@ class IpcCallsTest {
             assertTrue(page.isDone(theirs));
             assertEquals(0, query(guest, opened));
             guest.send(CudaOpcodes.cuEventDestroy_v2, 0, opened);
-            awaitClosedPages(rig);
+            awaitClosedPages(rig, before);
             assertEquals("release", rig.expect("release").path("type").asText());
         } finally {
             Descriptors.close(descriptor);
@@ -318,6 +320,7 @@ class IpcCallsTest {
         int descriptor = EventPage.create();
         try (EventPage page = EventPage.map(descriptor); Rig rig = Rig.withGuest(Carrier.TCP)) {
             Guest guest = rig.guest();
+            int before = rig.gpu().openPages();
             long hold = guest.function(guest.loadImage("hold"), "hold");
             long event = interprocessEvent(guest);
             long stream = guest.createStream();
@@ -343,7 +346,7 @@ class IpcCallsTest {
             assertTrue(page.isDone(page.latest()));
             assertEquals(early + 1 + 2 * EventPage.SLOTS, page.latest());
             guest.send(CudaOpcodes.cuEventDestroy_v2, 0, event);
-            awaitClosedPages(rig);
+            awaitClosedPages(rig, before);
             assertEquals("unshare", rig.expect("unshare").path("type").asText());
         } finally {
             Descriptors.close(descriptor);
