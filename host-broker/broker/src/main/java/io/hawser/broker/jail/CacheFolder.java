@@ -4,6 +4,7 @@ import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.SystemCalls;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -160,6 +161,8 @@ final class CacheFolder {
         if (Files.isDirectory(path)) {
             try (DirectoryStream<Path> found = Files.newDirectoryStream(path)) {
                 found.forEach(files::add);
+            } catch (DirectoryIteratorException e) {
+                throw e.getCause();
             }
         }
         return files;

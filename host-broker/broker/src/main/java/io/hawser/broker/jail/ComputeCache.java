@@ -3,6 +3,7 @@ package io.hawser.broker.jail;
 import io.hawser.broker.config.ComputeCacheConfig;
 import io.hawser.shm.os.Folder;
 import java.io.IOException;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -94,7 +95,7 @@ public final class ComputeCache {
                     forget(name);
                 }
             }
-        } catch (IOException e) {
+        } catch (IOException | DirectoryIteratorException e) {
             LOG.warnf("the compute cache cannot be read: %s", e.getMessage());
         }
     }
