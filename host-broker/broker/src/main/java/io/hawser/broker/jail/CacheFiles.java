@@ -103,7 +103,7 @@ final class CacheFiles implements WorkerFiles {
         return name.replace('/', '-');
     }
 
-    /** Opens the index anew each time: copies of a descriptor share its position. */
+    /** Opens the index again for each call, because copies of a descriptor share one position. */
     private int openIndex(int kind, IntPredicate use) {
         if ((kind & ~CREATE_INDEX) != SystemCalls.O_RDWR) {
             return -SystemCalls.EACCES;

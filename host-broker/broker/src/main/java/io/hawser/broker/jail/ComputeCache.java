@@ -9,7 +9,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.jboss.logging.Logger;
@@ -62,9 +61,9 @@ public final class ComputeCache {
         return new ComputeCache(root, maxBytes);
     }
 
-    /** Variables that lead NVIDIA's driver in a worker to the cache; {@code NAME=value} each. */
-    List<String> environment() {
-        return List.of("CUDA_CACHE_PATH=" + root, "CUDA_CACHE_MAXSIZE=" + maxBytes);
+    /** Variables that lead NVIDIA's driver in a worker to the cache, by name. */
+    Map<String, String> environment() {
+        return Map.of("CUDA_CACHE_PATH", root.toString(), "CUDA_CACHE_MAXSIZE", Long.toString(maxBytes));
     }
 
     /** The cache as a worker sees it that serves no vGPU yet. */

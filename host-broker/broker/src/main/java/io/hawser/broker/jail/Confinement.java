@@ -203,9 +203,9 @@ public final class Confinement implements AutoCloseable {
         return !communicates() || networkUser.compareAndSet(0, own) ? own : networkUser.get();
     }
 
-    /** Variables of a worker, {@code NAME=value} each. */
-    public List<String> environment() {
-        return usesCache() ? cache.environment() : List.of();
+    /** Variables of a worker, by name. */
+    public Map<String, String> environment() {
+        return usesCache() ? cache.environment() : Map.of();
     }
 
     /** Without a watcher the driver would open the files itself, and all vGPUs would share them. */

@@ -62,9 +62,7 @@ public record WorkerCommand(List<String> command, List<String> environment, List
         passed.add(libraries.variable());
         libraries.libraries().forEach(library -> LOG.infof("math library %s", library));
         Confinement jail = Confinement.of(worker, libraries, compiled);
-        jail.environment().forEach(
-            variable -> set(passed, variable.substring(0, variable.indexOf('=')),
-                variable.substring(variable.indexOf('=') + 1)));
+        jail.environment().forEach((name, value) -> set(passed, name, value));
         List<String> awaitedFlags = worker.command().isEmpty() ? split(config.pool().awaitedFlags().orElse(""))
             : List.of();
         return new WorkerCommand(command, List.copyOf(passed), awaitedFlags, null, jail);
