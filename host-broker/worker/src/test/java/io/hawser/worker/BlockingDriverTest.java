@@ -348,10 +348,11 @@ class BlockingDriverTest {
         }
     }
 
-    /** Each of these reads lets its stream wait, beside a stream that waits for the guest's host function. */
+    /** NVIDIA's driver calls one host function at a time: a read must not need one while the guest's waits. */
     @Test
     void shouldCopyLongDataToGuestInManyStreamsWhileHostFunctionWaits() throws IOException {
         try (Rig rig = rig()) {
+            rig.gpu().callHostFunctionsInTurn();
             Guest guest = rig.guest();
             long held = guest.createStream();
             holdStream(guest, held);
@@ -379,6 +380,24 @@ class BlockingDriverTest {
             }
             acknowledge(guest);
             assertEquals(0, guest.synchronize(held));
+            rig.leave();
+        }
+    }
+
+    /** The stream waits for the long copy. The short one must not stand in the queue that the long one needs. */
+    @Test
+    void shouldCopyLongDataToGuestBeforeShortDataOfTheSameStream() throws IOException {
+        try (Rig rig = rig()) {
+            rig.gpu().copyToHostInOrderOfIssue();
+            Guest guest = rig.guest();
+            int bytes = 100 << 20; // more than the staging memory
+            long memory = guest.allocate(bytes);
+            long stream = guest.createStream();
+            long longRead = guest.as(1).send(Guest.COPY_DTOH, Guest.REPLY, memory, bytes, stream);
+            long shortRead = guest.as(2).send(Guest.COPY_DTOH, Guest.REPLY, memory, 64, stream);
+            guest.collect(longRead, bytes);
+            guest.collect(shortRead, 64);
+            assertEquals(0, guest.synchronize(stream));
             rig.leave();
         }
     }

@@ -85,13 +85,11 @@ public interface GpuBackend extends AutoCloseable {
     }
 
     /**
-     * Runs a function in stream order: the way in which the libraries of the software GPU issue their work. The
-     * function may block; the stream continues when it returns. In a stream that captures
-     * ({@link GraphBackend#beginCapture}), the function becomes a node, and runs at each execution of the graph.
+     * Runs a function in stream order. The function may block; the stream continues when it returns. In a stream of the
+     * software GPU that captures ({@link GraphBackend#beginCapture}), the function becomes a node, and runs at each
+     * execution of the graph. Libraries of the software GPU issue all their work by it.
      */
-    default int hostFunction(long stream, Runnable function) {
-        return CUresult.CUDA_ERROR_NOT_SUPPORTED;
-    }
+    int hostFunction(long stream, Runnable function);
 
     /**
      * Launches a kernel.

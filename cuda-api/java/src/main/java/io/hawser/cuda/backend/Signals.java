@@ -31,7 +31,8 @@ public interface Signals {
     int write(long stream, MemorySegment word, int number);
 
     /**
-     * Makes the later work of a stream wait until a word's difference to a number is not negative.
+     * Makes the later work of a stream wait until a word's difference to a number is not negative. That takes up to two
+     * entries of the stream's queue.
      *
      * @param stream native stream of the current context.
      * @param word 4 bytes of an open page.

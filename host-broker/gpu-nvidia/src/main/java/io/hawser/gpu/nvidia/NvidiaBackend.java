@@ -17,6 +17,7 @@ import io.hawser.cuda.backend.Signals;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CudaDecompressNative;
 import io.hawser.cuda.generated.CudaDriver;
+import io.hawser.cuda.generated.CudaForeign;
 import io.hawser.cuda.generated.CudaMemopsNative;
 import io.hawser.cuda.generated.CudaNative;
 import io.hawser.cuda.generated.HwsDeviceInfo;
@@ -62,9 +63,10 @@ final class NvidiaBackend implements GpuBackend {
     private final Libraries libraries = new Libraries();
     private final ManagedVariables managed = new NvidiaManagedVariables(images, this::moduleHere);
     private final Launches launches = new Launches();
+    private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
     private final NvidiaMemorySharing memorySharing = new NvidiaMemorySharing();
-    private final NvidiaSignals signals = new NvidiaSignals(this);
+    private final NvidiaSignals signals = new NvidiaSignals(this, new CudaForeign());
     private long current;
     private final Graphs graphs = new Graphs(markers, () -> current, this::functionHere);
     private final NvidiaLinker linker = new NvidiaLinker();
@@ -202,6 +204,7 @@ final class NvidiaBackend implements GpuBackend {
             contexts.remove(context);
             libraries.forget(context);
             markers.forget(context);
+            signals.forget(context);
             return CudaNative.cuCtxDestroy_v2(context);
         }
         return inContext(context, () -> {
@@ -345,8 +348,14 @@ final class NvidiaBackend implements GpuBackend {
         });
     }
 
+    @Override
+    public int hostFunction(long stream, Runnable function) {
+        watches.seal();
+        return hostFunctions.issue(stream, function);
+    }
+
     /** The current context, for a green context its primary context: all objects but streams belong to it. */
-    private long home() {
+    long home() {
         return greenContexts.home(current);
     }
 

@@ -170,6 +170,11 @@ public final class Calls implements CallDispatcher {
     }
 
     @Override
+    public boolean copiesToRegion(int opcode) {
+        return RegionCopies.isCopyToRegion(opcode);
+    }
+
+    @Override
     public boolean asks(int opcode) {
         return asksStream(opcode) || opcode == CudaOpcodes.cuEventQuery || opcode == CudaOpcodes.cuEventSynchronize;
     }

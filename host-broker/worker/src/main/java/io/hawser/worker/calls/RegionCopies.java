@@ -161,6 +161,12 @@ final class RegionCopies {
         call.finish(issued);
     }
 
+    /** Whether a request copies device memory to the region. */
+    static boolean isCopyToRegion(int opcode) {
+        return opcode == CudaOpcodes.hwsCopyDtoHShared || opcode == CudaOpcodes.hwsReadBoxShared
+            || opcode == CudaOpcodes.hwsReadArrayShared;
+    }
+
     /** Returns the chunk of a copy that failed before it was issued, for example for its stream or its address. */
     void failed(int opcode, Call call) {
         int offset = switch (opcode) {

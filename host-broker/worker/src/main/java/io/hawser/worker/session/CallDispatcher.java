@@ -47,6 +47,14 @@ public interface CallDispatcher {
     boolean opensGate(int opcode);
 
     /**
+     * Whether a request copies device memory to the region in the stream that it names.
+     *
+     * @param opcode opcode of any request.
+     * @return whether it does.
+     */
+    boolean copiesToRegion(int opcode);
+
+    /**
      * Whether a request asks for the state of a stream or an event, or waits for it. Such a request may overtake others
      * that do not change this state.
      *

@@ -2,12 +2,17 @@ package io.hawser.worker.session;
 
 import io.hawser.worker.channel.Outbox;
 import io.netty.util.collection.LongObjectHashMap;
+import java.util.concurrent.CountDownLatch;
 
 /**
- * Host functions of streams. The stream waits for a word ({@link WaitWords}) while the function runs in the guest: a
- * host function of the driver would need two switches of threads more. Session thread.
+ * Host functions of streams. The stream waits in the worker while the function runs in the guest. Session thread,
+ * except for the wait itself.
  */
 public final class Callbacks {
+    /** A few times what a guest needs for a short function. */
+    private static final long SPIN_NS = Runtime.getRuntime().availableProcessors() >= 8 ? 100_000 : 0;
+
+    private final Completions completions;
     private final StreamWork work;
     private final Outbox outbox;
     private final Gates gates;
@@ -16,23 +21,42 @@ public final class Callbacks {
 
     /** A host function that the guest has not acknowledged yet. */
     private static final class Pending {
-        final WaitWords.Word word;
+        final long id;
+        final CountDownLatch done = new CountDownLatch(1);
         boolean isSent;
-        Gates.Gate gate; // null until the stream waits
+        Gates.Gate gate;
 
-        Pending(WaitWords.Word word) {
-            this.word = word;
+        Pending(long id) {
+            this.id = id;
+        }
+
+        /**
+         * Backend thread: blocks the stream until the guest has run the function or the session is over. Most functions
+         * are short. So it first waits without sleeping, where there are processors for that.
+         */
+        void await() {
+            long startNs = System.nanoTime();
+            while (done.getCount() != 0 && System.nanoTime() - startNs < SPIN_NS) {
+                Thread.onSpinWait();
+            }
+            try {
+                done.await();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt(); // the backend is closing; let its thread end
+            }
         }
     }
 
     /**
      * Starts without host functions.
      *
+     * @param completions passes events of streams to the session thread.
      * @param work issues work to streams.
      * @param outbox takes the requests to the guest.
      * @param gates records which work waits for the guest.
      */
-    Callbacks(StreamWork work, Outbox outbox, Gates gates) {
+    Callbacks(Completions completions, StreamWork work, Outbox outbox, Gates gates) {
+        this.completions = completions;
         this.work = work;
         this.outbox = outbox;
         this.gates = gates;
@@ -50,27 +74,26 @@ public final class Callbacks {
         if (pending.containsKey(callbackId)) {
             return -1;
         }
-        WaitWords.Word word = work.waitWords().take();
-        if (word == null) {
-            return CudaResult.OUT_OF_MEMORY;
-        }
-        Pending callback = new Pending(word);
-        work.whenReached(stream, status -> send(callback, callbackId, status));
-        work.seal();
-        int result = word.await(stream.stream());
+        work.issued(stream, Gates.HOST_FUNCTION);
+        Pending callback = new Pending(callbackId);
+        pending.put(callbackId, callback);
+        int result = work.hostFunction(stream, () -> {
+            completions.add(() -> send(callback, 0));
+            callback.await();
+        });
         if (result != 0) {
-            word.give();
+            pending.remove(callbackId);
             return result;
         }
         callback.gate = gates.open();
-        pending.put(callbackId, callback);
+        work.whenReached(stream, status -> send(callback, status));
         return 0;
     }
 
-    private void send(Pending callback, long id, int status) {
-        if (callback.gate != null && !cancelled) {
+    private void send(Pending callback, int status) {
+        if (!callback.isSent && !cancelled) {
             callback.isSent = true;
-            outbox.callback(id, status);
+            outbox.callback(callback.id, status);
         }
     }
 
@@ -86,8 +109,7 @@ public final class Callbacks {
             return false;
         }
         pending.remove(callbackId);
-        callback.word.open();
-        callback.word.give(); // the next wait is for a larger number, which serves this one as well
+        callback.done.countDown();
         gates.close(callback.gate);
         return true;
     }
@@ -96,7 +118,7 @@ public final class Callbacks {
     void cancel() {
         cancelled = true;
         for (Pending callback : pending.values()) {
-            callback.word.open();
+            callback.done.countDown();
             gates.close(callback.gate);
         }
         pending.clear();

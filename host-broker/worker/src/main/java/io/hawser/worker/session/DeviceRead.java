@@ -10,7 +10,8 @@ import java.lang.foreign.MemorySegment;
  * <p>A copy with enough free buffers is issued to its stream at once. For a longer copy, the stream waits for a word
  * ({@link WaitWords}) while the copy goes through the context's stream for reads ({@link StreamWork#prepareReads}), a
  * few pieces at a time. The work issued to a stream at once must stay bounded. Otherwise the driver blocks the issuing
- * thread when a stream's queue is full, and only that thread can let the stream proceed.
+ * thread when a stream's queue is full, and only that thread can let the stream proceed. While a stream waits, every
+ * copy takes this way ({@link Gates#isReading}).
  */
 final class DeviceRead {
     private final StreamWork work;
@@ -38,6 +39,10 @@ final class DeviceRead {
     /** Issues the copy, directly or by a detour. */
     void begin() {
         int first = padded(Math.min(pieceBytes, bytes));
+        if (bytes > 0 && work.isReading()) {
+            detour();
+            return;
+        }
         if (bytes > 0 && bytes <= pieceBytes && work.buffers().hasRoomFor(1, first)) {
             beginOnePiece(first);
             return;
@@ -76,9 +81,8 @@ final class DeviceRead {
 
     private void detour() {
         WaitWords.Word word = work.waitWords().take();
-        if (word == null) {
-            result = CudaResult.OUT_OF_MEMORY;
-        } else {
+        result = word == null ? CudaResult.OUT_OF_MEMORY : work.prepareReads(stream.context());
+        if (result == 0) {
             work.whenReached(stream, this::start);
             work.seal();
             result = word.await(stream.stream());
@@ -97,9 +101,8 @@ final class DeviceRead {
         if (gate == null) {
             return; // the stream does not wait, and finish reports why
         }
-        int refused = reached != 0 ? reached : work.prepareReads(stream.context());
-        if (refused != 0) {
-            fail(refused);
+        if (reached != 0) {
+            fail(reached);
         } else {
             issueMore();
         }

@@ -23,8 +23,8 @@ public final class Gates {
     public static final int MAX_BEHIND = 960;
 
     /**
-     * Entries for which a graph's host node behind an open gate counts, beside its record. The same driver takes any
-     * number of host functions alone, but only 56 in a stream with other work between them, and 247 in 24 streams.
+     * Entries for which a host function behind an open gate counts, beside its record. The same driver takes any number
+     * of host functions alone, but only 56 in a stream with other work between them, and 247 in 24 streams.
      */
     public static final int HOST_FUNCTION = 19;
 
@@ -40,6 +40,7 @@ public final class Gates {
     private final ArrayDeque<Gate> gates = new ArrayDeque<>(); // the oldest is open, later ones may be closed
     private final ArrayDeque<Waiting> waiting = new ArrayDeque<>();
     private int openGates;
+    private int openReads; // those of copies
     private long opened;
     private long issued;
     private long ended;
@@ -49,15 +50,17 @@ public final class Gates {
     /** Makes a set without gates. */
     Gates() {}
 
-    /** A host function that was issued and has not ended. */
+    /** A host function, or a copy to the guest that its stream waits for, that was issued and has not ended. */
     public static final class Gate {
         private final long number;
         private final long issuedBefore;
+        private final boolean isRead;
         private boolean isClosed;
 
-        private Gate(long number, long issuedBefore) {
+        private Gate(long number, long issuedBefore, boolean isRead) {
             this.number = number;
             this.issuedBefore = issuedBefore;
+            this.isRead = isRead;
         }
     }
 
@@ -75,7 +78,17 @@ public final class Gates {
      * @return the gate, for {@link #close}.
      */
     public Gate open() {
-        Gate gate = new Gate(++opened, issued);
+        return open(false);
+    }
+
+    /** Opens a gate, because a stream waits for a copy to the guest. */
+    Gate openForRead() {
+        openReads++;
+        return open(true);
+    }
+
+    private Gate open(boolean isRead) {
+        Gate gate = new Gate(++opened, issued, isRead);
         gates.add(gate);
         openGates++;
         if (!waiting.isEmpty()) {
@@ -95,6 +108,7 @@ public final class Gates {
         }
         gate.isClosed = true;
         openGates--;
+        openReads -= gate.isRead ? 1 : 0;
         while (!gates.isEmpty() && gates.peek().isClosed) {
             gates.remove();
         }
@@ -107,6 +121,15 @@ public final class Gates {
      */
     public boolean isOpen() {
         return openGates > 0;
+    }
+
+    /**
+     * Whether a stream waits for a copy to the guest. Then no other stream may copy to the host: the streams of
+     * NVIDIA's driver share a few queues for these copies (580.159, H100), and a copy behind the wait would stop the
+     * queue that the awaited copy needs.
+     */
+    boolean isReading() {
+        return openReads > 0;
     }
 
     /**

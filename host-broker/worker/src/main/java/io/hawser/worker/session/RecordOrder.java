@@ -56,6 +56,7 @@ final class RecordOrder {
     private boolean mayServe(int opcode) {
         return !(gates.isFull() && dispatcher.issuesWork(opcode))
             && !(gates.mustDrain() && dispatcher.opensGate(opcode))
+            && !(gates.isReading() && dispatcher.copiesToRegion(opcode))
             && (!dispatcher.isLaunch(opcode) || turns.mayLaunch());
     }
 

@@ -85,7 +85,7 @@ public final class Session implements RecordHandler {
         turns = new Turns(new TurnSurroundings(), System::nanoTime);
         order = new RecordOrder(new Serving(), gates, turns, pool);
         work = new StreamWork(backend, completions, credit, pool, outbox, gates, turns);
-        callbacks = new Callbacks(work, outbox, gates);
+        callbacks = new Callbacks(completions, work, outbox, gates);
         graphCallbacks = new GraphCallbacks(completions, outbox, gates, backend::allocateStaging, backend::freeStaging);
         objects = new GuestObjects(backend, work, perThreadStreams, options.memory());
         memoryWaits = new MemoryWaits(options.memory(), this::serveLater, order);

@@ -271,6 +271,17 @@ public final class StreamWork {
         return data;
     }
 
+    /**
+     * Runs a function in stream order.
+     *
+     * @param stream the stream; its context is current.
+     * @param function may block.
+     * @return CUresult of issuing it.
+     */
+    public int hostFunction(StreamState stream, Runnable function) {
+        return backend.hostFunction(stream.stream(), function);
+    }
+
     /** Reads a piece of device memory into staging memory, in stream order. */
     @FunctionalInterface
     public interface PieceReader {
@@ -323,8 +334,13 @@ public final class StreamWork {
 
     /** Opens a gate, because a stream waits for a copy. */
     void opened(DeviceRead read, StreamState stream) {
-        issued(stream, 1); // the wait for the word
-        reads.put(read, gates.open());
+        issued(stream, WaitWords.ENTRIES);
+        reads.put(read, gates.openForRead());
+    }
+
+    /** Whether a stream waits for a copy ({@link Gates#isReading}). */
+    boolean isReading() {
+        return gates.isReading();
     }
 
     /** Closes the gate, because the stream no longer waits for the copy. */

@@ -8,11 +8,14 @@ import java.lang.invoke.VarHandle;
 import java.util.ArrayDeque;
 
 /**
- * Words of memory by which the session lets streams wait, for the guest's host functions and for copies. A host
- * function of the driver could wait as well, but NVIDIA's driver calls those of all streams one after the other: a
- * guest's function that waits would keep back every other (580.159, H200). Session thread only.
+ * Words of memory by which the session lets streams wait. A host function that waits would do the same, but NVIDIA's
+ * driver calls the host functions of all streams one after the other: a guest's function that waits would keep back
+ * every other (580.159, H200). Session thread only.
  */
 final class WaitWords {
+    /** Entries of a stream's queue that a wait takes ({@link Signals#await}). */
+    static final int ENTRIES = 2;
+
     private static final int PAGE_BYTES = 4096;
     private static final VarHandle VALUE = ValueLayout.JAVA_INT.varHandle();
 
@@ -56,7 +59,7 @@ final class WaitWords {
             VALUE.setRelease(memory, 0L, number);
         }
 
-        /** Takes back the word, which no stream needs closed any more. */
+        /** Takes back the word: no stream waits for it any more. */
         void give() {
             idle.push(this);
         }
