@@ -6,6 +6,7 @@ import static io.hawser.cuda.generated.cudnn.cudnnStatus_t.CUDNN_STATUS_SUCCESS;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.gpu.software.work.AwaitedWork;
+import io.hawser.gpu.software.work.HandleStreams;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
@@ -23,7 +24,7 @@ final class DnnState {
     private static final int MOST_LOGGED = 256; // a guest chooses what is refused
 
     private final GpuBackend gpu;
-    private final Map<Long, Long> streams = new HashMap<>(); // of handles
+    private final HandleStreams streams = new HandleStreams();
     private final Map<Long, Object> objects = new HashMap<>();
     private final Set<String> logged = new HashSet<>();
     private String lastError = "";
@@ -34,8 +35,7 @@ final class DnnState {
     }
 
     int createHandle(MemorySegment out) {
-        streams.put(++last, 0L);
-        out.set(ValueLayout.JAVA_LONG, 0, last);
+        streams.add(out);
         return CUDNN_STATUS_SUCCESS;
     }
 
@@ -45,7 +45,7 @@ final class DnnState {
     }
 
     int setStream(long handle, long stream) {
-        streams.put(handle, stream);
+        streams.set(handle, stream);
         return CUDNN_STATUS_SUCCESS;
     }
 
@@ -105,7 +105,7 @@ final class DnnState {
     /** Issues a call's work. */
     int issue(String name, long handle, Call call) {
         try {
-            return gpu.hostFunction(streams.get(handle), call.prepare()) == 0 ? CUDNN_STATUS_SUCCESS
+            return gpu.hostFunction(streams.of(handle), call.prepare()) == 0 ? CUDNN_STATUS_SUCCESS
                 : CUDNN_STATUS_EXECUTION_FAILED;
         } catch (Refusal e) {
             return refuse(name, e);
@@ -121,7 +121,7 @@ final class DnnState {
     int measure(String name, long handle, Call call, Measured measured) {
         try {
             Runnable work = call.prepare();
-            OptionalLong nanoseconds = AwaitedWork.run(gpu, streams.get(handle), "cuDNN", () -> {
+            OptionalLong nanoseconds = AwaitedWork.run(gpu, streams.of(handle), "cuDNN", () -> {
                 long begin = System.nanoTime();
                 work.run();
                 return System.nanoTime() - begin;

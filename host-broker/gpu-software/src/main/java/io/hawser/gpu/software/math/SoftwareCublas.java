@@ -13,6 +13,7 @@ import io.hawser.cuda.generated.cublas.CublasForm;
 import io.hawser.cuda.generated.cublas.cublasComputeType_t;
 import io.hawser.cuda.generated.cublas.libraryPropertyType_t;
 import io.hawser.gpu.software.math.Product.Shape;
+import io.hawser.gpu.software.work.HandleStreams;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -21,8 +22,6 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.Arrays;
 import java.util.Locale;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 
 /**
@@ -36,8 +35,7 @@ final class SoftwareCublas implements CublasBackend, CublasDriver {
     private final GpuBackend gpu;
     private final OpenBlas blas;
     private final CublasDriver driver;
-    private final Map<Long, Long> streams = new ConcurrentHashMap<>(); // of handles
-    private long lastHandle;
+    private final HandleStreams streams = new HandleStreams();
 
     SoftwareCublas(GpuBackend gpu, OpenBlas blas) {
         this.gpu = gpu;
@@ -83,7 +81,7 @@ final class SoftwareCublas implements CublasBackend, CublasDriver {
     }
 
     private int issue(MemorySegment handle, Runnable work) {
-        return gpu.hostFunction(streams.get(handle.address()), work) == 0 ? CUBLAS_STATUS_SUCCESS
+        return gpu.hostFunction(streams.of(handle.address()), work) == 0 ? CUBLAS_STATUS_SUCCESS
             : CUBLAS_STATUS_EXECUTION_FAILED;
     }
 
@@ -97,7 +95,7 @@ final class SoftwareCublas implements CublasBackend, CublasDriver {
             MemorySegment target = result.reinterpret(Type.MAX_BYTES);
             return issue(handle, () -> work.writeTo(target));
         }
-        if (gpu.driver().cuStreamQuery(streams.get(handle.address()))
+        if (gpu.driver().cuStreamQuery(streams.of(handle.address()))
             == CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
             return CUBLAS_STATUS_EXECUTION_FAILED; // the wait for a number ends the capture
         }
@@ -127,8 +125,7 @@ final class SoftwareCublas implements CublasBackend, CublasDriver {
 
     @Override
     public int create(MemorySegment out) {
-        streams.put(++lastHandle, 0L);
-        out.set(ValueLayout.JAVA_LONG, 0, lastHandle);
+        streams.add(out);
         return CUBLAS_STATUS_SUCCESS;
     }
 
@@ -140,7 +137,7 @@ final class SoftwareCublas implements CublasBackend, CublasDriver {
 
     @Override
     public int apply(long handle, MemorySegment content, long stream) {
-        streams.put(handle, stream);
+        streams.set(handle, stream);
         return CUBLAS_STATUS_SUCCESS;
     }
 

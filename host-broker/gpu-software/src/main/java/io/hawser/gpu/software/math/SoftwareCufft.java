@@ -11,10 +11,9 @@ import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.cublas.cudaDataType_t;
 import io.hawser.cuda.generated.cublas.libraryPropertyType_t;
 import io.hawser.cuda.generated.cufft.HwsFftDirection;
+import io.hawser.gpu.software.work.HandleStreams;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * cuFFT on the software GPU: transforms in float and double, computed in double, in stream order. Plans in 16 bits and
@@ -26,8 +25,7 @@ final class SoftwareCufft implements CufftBackend {
 
     private final GpuBackend gpu;
     private final FourierWork work = new FourierWork();
-    private final Map<Long, Long> streams = new ConcurrentHashMap<>(); // of plans
-    private long lastHandle;
+    private final HandleStreams streams = new HandleStreams(); // of plans
 
     SoftwareCufft(GpuBackend gpu) {
         this.gpu = gpu;
@@ -74,8 +72,7 @@ final class SoftwareCufft implements CufftBackend {
     public int make(FftPlan plan, MemorySegment made, MemorySegment workSize) {
         int status = workSize(plan, false, workSize);
         if (status == CUFFT_SUCCESS) {
-            streams.put(++lastHandle, 0L);
-            made.set(ValueLayout.JAVA_LONG, 0, lastHandle);
+            streams.add(made);
         }
         return status;
     }
@@ -93,7 +90,7 @@ final class SoftwareCufft implements CufftBackend {
 
     @Override
     public int setStream(long handle, long stream) {
-        streams.put(handle, stream);
+        streams.set(handle, stream);
         return CUFFT_SUCCESS;
     }
 
@@ -110,7 +107,7 @@ final class SoftwareCufft implements CufftBackend {
         }
         // The types tell the direction of a transform of real numbers.
         boolean isForward = isReal ? plan.output(false).isComplex() : direction == HwsFftDirection.CUFFT_FORWARD;
-        return gpu.hostFunction(streams.get(handle), () -> work.transform(plan, input, output, isForward)) == 0
+        return gpu.hostFunction(streams.of(handle), () -> work.transform(plan, input, output, isForward)) == 0
             ? CUFFT_SUCCESS : CUFFT_EXEC_FAILED;
     }
 }

@@ -11,14 +11,13 @@ import io.hawser.cuda.backend.MathHandles;
 import io.hawser.cuda.generated.cublas.libraryPropertyType_t;
 import io.hawser.cuda.generated.cusolver.CusolverDriver;
 import io.hawser.cuda.generated.cusolver.CusolverForm;
+import io.hawser.gpu.software.work.HandleStreams;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
-import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.IntSupplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -41,8 +40,7 @@ final class SoftwareCusolver implements CusolverBackend, CusolverDriver {
     private final OpenBlas blas;
     private final CusolverDriver driver;
     private final SoftwareSparseSolver sparse;
-    private final Map<Long, Long> streams = new ConcurrentHashMap<>(); // of handles
-    private long lastHandle;
+    private final HandleStreams streams = new HandleStreams();
     private long lastObject;
 
     SoftwareCusolver(GpuBackend gpu, OpenBlas blas) {
@@ -90,8 +88,7 @@ final class SoftwareCusolver implements CusolverBackend, CusolverDriver {
 
     @Override
     public int create(MemorySegment out) {
-        streams.put(++lastHandle, 0L);
-        out.set(ValueLayout.JAVA_LONG, 0, lastHandle);
+        streams.add(out);
         return CUSOLVER_STATUS_SUCCESS;
     }
 
@@ -103,7 +100,7 @@ final class SoftwareCusolver implements CusolverBackend, CusolverDriver {
 
     @Override
     public int apply(long handle, MemorySegment content, long stream) {
-        streams.put(handle, stream);
+        streams.set(handle, stream);
         return CUSOLVER_STATUS_SUCCESS;
     }
 
@@ -173,7 +170,7 @@ final class SoftwareCusolver implements CusolverBackend, CusolverDriver {
                 ALL.set(ValueLayout.JAVA_INT_UNALIGNED, info, result);
             }
         };
-        return gpu.hostFunction(streams.get(handle.address()), body) == 0 ? CUSOLVER_STATUS_SUCCESS
+        return gpu.hostFunction(streams.of(handle.address()), body) == 0 ? CUSOLVER_STATUS_SUCCESS
             : CUSOLVER_STATUS_EXECUTION_FAILED;
     }
 

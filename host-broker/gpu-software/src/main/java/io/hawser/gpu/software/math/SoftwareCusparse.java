@@ -16,6 +16,7 @@ import io.hawser.cuda.generated.cusparse.HwsSparseFunction;
 import io.hawser.cuda.generated.cusparse.cusparseOperation_t;
 import io.hawser.gpu.software.math.SparseWork.Factor;
 import io.hawser.gpu.software.work.AwaitedWork;
+import io.hawser.gpu.software.work.HandleStreams;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.HashMap;
@@ -31,7 +32,7 @@ final class SoftwareCusparse implements CusparseBackend, CusparseDriver {
     private static final int VERSION = 12603; // of the interface, as CUDA 13.0 has it
 
     private final GpuBackend gpu;
-    private final Map<Long, Long> streams = new HashMap<>(); // of handles
+    private final HandleStreams streams = new HandleStreams();
     private final Map<Long, Long> elements = new HashMap<>(); // of descriptors
     private long last;
 
@@ -46,8 +47,7 @@ final class SoftwareCusparse implements CusparseBackend, CusparseDriver {
 
     @Override
     public int create(MemorySegment out) {
-        streams.put(++last, 0L);
-        out.set(ValueLayout.JAVA_LONG, 0, last);
+        streams.add(out);
         return CUSPARSE_STATUS_SUCCESS;
     }
 
@@ -70,7 +70,7 @@ final class SoftwareCusparse implements CusparseBackend, CusparseDriver {
 
     @Override
     public int apply(long handle, int pointerMode, long stream) {
-        streams.put(handle, stream);
+        streams.set(handle, stream);
         return CUSPARSE_STATUS_SUCCESS;
     }
 
@@ -240,13 +240,13 @@ final class SoftwareCusparse implements CusparseBackend, CusparseDriver {
     }
 
     private int await(long handle, LongSupplier work, long[] result) {
-        result[0] = AwaitedWork.run(gpu, streams.get(handle), "cuSPARSE", work).orElse(-1);
+        result[0] = AwaitedWork.run(gpu, streams.of(handle), "cuSPARSE", work).orElse(-1);
         return result[0] < 0 ? CUSPARSE_STATUS_EXECUTION_FAILED : CUSPARSE_STATUS_SUCCESS;
     }
 
     /** Issues work to a handle's stream. Wrong indices of a program end it, as a kernel would fail. */
     private int issue(long handle, Runnable work) {
-        int issued = gpu.hostFunction(streams.get(handle), () -> {
+        int issued = gpu.hostFunction(streams.of(handle), () -> {
             try {
                 work.run();
             } catch (IndexOutOfBoundsException | ArithmeticException e) {

@@ -13,11 +13,10 @@ import io.hawser.cuda.generated.cusolver.CusolverDriver;
 import io.hawser.cuda.generated.cusolver.CusolverForm;
 import io.hawser.cuda.generated.cusparse.cusparseMatrixType_t;
 import io.hawser.gpu.software.work.AwaitedWork;
+import io.hawser.gpu.software.work.HandleStreams;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.HashMap;
-import java.util.Map;
 import java.util.OptionalLong;
 import java.util.function.ToIntBiFunction;
 import java.util.function.ToIntFunction;
@@ -40,8 +39,7 @@ final class SoftwareSparseSolver implements CusolverDriver, MathHandles {
 
     private final GpuBackend gpu;
     private final OpenBlas blas;
-    private final Map<Long, Long> streams = new HashMap<>(); // of handles
-    private long last;
+    private final HandleStreams streams = new HandleStreams();
 
     /** A function of a system. Returns a position, or another number that is not {@link #WRONG}. */
     private interface Work {
@@ -55,8 +53,7 @@ final class SoftwareSparseSolver implements CusolverDriver, MathHandles {
 
     @Override
     public int create(MemorySegment out) {
-        streams.put(++last, 0L);
-        out.set(ValueLayout.JAVA_LONG, 0, last);
+        streams.add(out);
         return CUSOLVER_STATUS_SUCCESS;
     }
 
@@ -72,7 +69,7 @@ final class SoftwareSparseSolver implements CusolverDriver, MathHandles {
     }
 
     int apply(long handle, long stream) {
-        streams.put(handle, stream);
+        streams.set(handle, stream);
         return CUSOLVER_STATUS_SUCCESS;
     }
 
@@ -95,7 +92,7 @@ final class SoftwareSparseSolver implements CusolverDriver, MathHandles {
                 m);
             return CUSOLVER_STATUS_NOT_SUPPORTED;
         }
-        OptionalLong found = AwaitedWork.run(gpu, streams.get(handle.address()), "cuSOLVER", () -> {
+        OptionalLong found = AwaitedWork.run(gpu, streams.of(handle.address()), "cuSOLVER", () -> {
             try (Arena arena = Arena.ofConfined()) {
                 MemorySegment values = copied(arena, addresses[0], (long) nnz * type.bytes());
                 CsrStructure structure = new CsrStructure(copied(arena, addresses[1], (m + 1L) * Integer.BYTES),
