@@ -55,6 +55,25 @@ class RegionTest {
         }
     }
 
+    /** The stream waits for the long copy. A copy to the region must not stand in the queue that the long one needs. */
+    @Test
+    void shouldCopyLongDataToGuestBeforeACopyToTheRegion() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.SHM)) {
+            rig.gpu().copyToHostInOrderOfIssue();
+            Guest guest = rig.guest();
+            int bytes = 100 << 20; // more than the staging memory
+            long memory = guest.allocate(bytes);
+            long heap = rig.region().geometry().heapOffset();
+            guest.write(memory, 0, Guest.random(BYTES));
+            long read = guest.send(Guest.COPY_DTOH, Guest.REPLY, memory, bytes, 0);
+            copy(rig, CudaOpcodes.hwsCopyDtoHShared, memory, heap, BYTES, 0, 0);
+            guest.collect(read, bytes);
+            assertEquals(0, guest.synchronize(0));
+            assertArrayEquals(Guest.random(BYTES), part(rig, heap, BYTES).toArray(ValueLayout.JAVA_BYTE));
+            rig.leave();
+        }
+    }
+
     @Test
     void shouldGiveChunkBackWhenItsCopyIsDone() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.SHM)) {
