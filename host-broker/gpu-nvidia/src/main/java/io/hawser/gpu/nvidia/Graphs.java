@@ -12,61 +12,34 @@ import io.hawser.cuda.generated.CUmemLocation;
 import io.hawser.cuda.generated.CUmemPoolProps;
 import io.hawser.cuda.generated.CUstreamCaptureMode;
 import io.hawser.cuda.generated.CudaGraphNative;
-import java.lang.System.Logger;
-import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.MethodType;
 import java.util.function.LongConsumer;
 import java.util.function.LongSupplier;
 import java.util.function.LongUnaryOperator;
 
 /** Graphs of the driver. Session thread only, except for host nodes. */
 final class Graphs implements GraphBackend {
-    private static final Logger LOG = System.getLogger(Graphs.class.getName());
     private static final int COOPERATIVE = 2; // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
     private static final int COOPERATIVE_FLAG = 1;
     private static final int ALLOCATION_PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
     private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
 
-    private final Markers markers;
     private final LongSupplier context;
     private final LongUnaryOperator functionHere;
-    private final MemorySegment entry;
+    private final HostEntry entry;
     private volatile LongConsumer hostFunction = id -> {};
 
     /**
-     * @param markers catch up before a host node runs, because the guest may learn from it that earlier work is done.
+     * @param markers catch up before a host node runs.
      * @param context supplies the current context.
      * @param functionHere maps a library's kernel to its handle in the current context.
      */
     Graphs(Markers markers, LongSupplier context, LongUnaryOperator functionHere) {
-        this.markers = markers;
         this.context = context;
         this.functionHere = functionHere;
-        try {
-            entry = Linker.nativeLinker().upcallStub(
-                MethodHandles.lookup().bind(this, "run", MethodType.methodType(void.class, long.class)),
-                FunctionDescriptor.ofVoid(ValueLayout.JAVA_LONG), Arena.global());
-        } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException("run(long) must be in this class", e);
-        }
-    }
-
-    /**
-     * Called by the driver at each execution of a host node. Must not throw: an exception in an upcall ends the JVM.
-     */
-    void run(long id) {
-        try {
-            markers.catchUp();
-            hostFunction.accept(id);
-        } catch (RuntimeException e) {
-            LOG.log(Level.ERROR, "a graph's host node failed inside the worker", e);
-        }
+        entry = new HostEntry(markers, "a graph's host node", id -> hostFunction.accept(id));
     }
 
     @Override
@@ -100,7 +73,7 @@ final class Graphs implements GraphBackend {
                 case GraphNode.Fill fill -> CudaGraphNative.cuGraphAddMemsetNode(out, graph, before, count,
                     GraphParams.fill(arena, fill), context.getAsLong());
                 case GraphNode.Host host -> CudaGraphNative.cuGraphAddHostNode(out, graph, before, count,
-                    GraphParams.host(arena, entry, host));
+                    GraphParams.host(arena, entry.address(), host));
                 case GraphNode.Empty empty -> CudaGraphNative.cuGraphAddEmptyNode(out, graph, before, count);
                 // Moved, not copied, so that the nodes of the child graph keep their handles.
                 case GraphNode.Child child -> CudaGraphNative.cuGraphAddNode_v2(out, graph, before, MemorySegment.NULL,
@@ -208,7 +181,7 @@ final class Graphs implements GraphBackend {
                 case GraphNode.Fill fill -> CudaGraphNative.cuGraphMemsetNodeSetParams(node,
                     GraphParams.fill(arena, fill));
                 case GraphNode.Host host -> CudaGraphNative.cuGraphHostNodeSetParams(node,
-                    GraphParams.host(arena, entry, host));
+                    GraphParams.host(arena, entry.address(), host));
                 case GraphNode.EventRecord record ->
                     CudaGraphNative.cuGraphEventRecordNodeSetEvent(node, record.event());
                 case GraphNode.EventWait wait -> CudaGraphNative.cuGraphEventWaitNodeSetEvent(node, wait.event());
@@ -272,7 +245,7 @@ final class Graphs implements GraphBackend {
                 case GraphNode.Fill fill -> CudaGraphNative.cuGraphExecMemsetNodeSetParams(exec, node,
                     GraphParams.fill(arena, fill), context.getAsLong());
                 case GraphNode.Host host -> CudaGraphNative.cuGraphExecHostNodeSetParams(exec, node,
-                    GraphParams.host(arena, entry, host));
+                    GraphParams.host(arena, entry.address(), host));
                 case GraphNode.Child child -> CudaGraphNative.cuGraphExecChildGraphNodeSetParams(exec, node,
                     child.graph());
                 case GraphNode.EventRecord record -> CudaGraphNative.cuGraphExecEventRecordNodeSetEvent(exec, node,
