@@ -11,7 +11,7 @@ import java.lang.foreign.MemorySegment;
  * ({@link WaitWords}) while the copy goes through the context's stream for reads ({@link StreamWork#prepareReads}), a
  * few pieces at a time. The work issued to a stream at once must stay bounded. Otherwise the driver blocks the issuing
  * thread when a stream's queue is full, and only that thread can let the stream proceed. While a stream waits, every
- * copy takes this way ({@link Gates#isReading}).
+ * copy takes this way ({@link StreamWork#isReading}).
  */
 final class DeviceRead {
     private final StreamWork work;

@@ -40,7 +40,6 @@ public final class Gates {
     private final ArrayDeque<Gate> gates = new ArrayDeque<>(); // the oldest is open, later ones may be closed
     private final ArrayDeque<Waiting> waiting = new ArrayDeque<>();
     private int openGates;
-    private int openReads; // those of copies
     private long opened;
     private long issued;
     private long ended;
@@ -54,13 +53,11 @@ public final class Gates {
     public static final class Gate {
         private final long number;
         private final long issuedBefore;
-        private final boolean isRead;
         private boolean isClosed;
 
-        private Gate(long number, long issuedBefore, boolean isRead) {
+        private Gate(long number, long issuedBefore) {
             this.number = number;
             this.issuedBefore = issuedBefore;
-            this.isRead = isRead;
         }
     }
 
@@ -78,17 +75,7 @@ public final class Gates {
      * @return the gate, for {@link #close}.
      */
     public Gate open() {
-        return open(false);
-    }
-
-    /** Opens a gate, because a stream waits for a copy to the guest. */
-    Gate openForRead() {
-        openReads++;
-        return open(true);
-    }
-
-    private Gate open(boolean isRead) {
-        Gate gate = new Gate(++opened, issued, isRead);
+        Gate gate = new Gate(++opened, issued);
         gates.add(gate);
         openGates++;
         if (!waiting.isEmpty()) {
@@ -108,7 +95,6 @@ public final class Gates {
         }
         gate.isClosed = true;
         openGates--;
-        openReads -= gate.isRead ? 1 : 0;
         while (!gates.isEmpty() && gates.peek().isClosed) {
             gates.remove();
         }
@@ -121,15 +107,6 @@ public final class Gates {
      */
     public boolean isOpen() {
         return openGates > 0;
-    }
-
-    /**
-     * Whether a stream waits for a copy to the guest. Then no other stream may copy to the host: the streams of
-     * NVIDIA's driver share a few queues for these copies (580.159, H100), and a copy behind the wait would stop the
-     * queue that the awaited copy needs.
-     */
-    boolean isReading() {
-        return openReads > 0;
     }
 
     /**

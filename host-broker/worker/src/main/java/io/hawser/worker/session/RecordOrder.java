@@ -31,6 +31,7 @@ final class RecordOrder {
     private final StagingPool pool;
     private final HeldRecords held = new HeldRecords();
     private final RecordHeader heldHeader = new RecordHeader();
+    private StreamWork work;
     private CallDispatcher dispatcher;
     private int answer; // CUresult for the request that is served; 0 for none
 
@@ -41,8 +42,9 @@ final class RecordOrder {
         this.turns = turns;
     }
 
-    /** Sets the dispatcher, which classifies requests. Call it before the first record. */
-    void use(CallDispatcher described) {
+    /** Sets the streams' work, and the dispatcher, which classifies requests. Call it before the first record. */
+    void use(StreamWork streams, CallDispatcher described) {
+        work = streams;
         dispatcher = described;
     }
 
@@ -56,7 +58,7 @@ final class RecordOrder {
     private boolean mayServe(int opcode) {
         return !(gates.isFull() && dispatcher.issuesWork(opcode))
             && !(gates.mustDrain() && dispatcher.opensGate(opcode))
-            && !(gates.isReading() && dispatcher.copiesToRegion(opcode))
+            && !(work.isReading() && dispatcher.copiesToRegion(opcode))
             && (!dispatcher.isLaunch(opcode) || turns.mayLaunch());
     }
 

@@ -178,7 +178,7 @@ public final class Session implements RecordHandler {
      */
     public void start(CallDispatcher callDispatcher, long descriptionHash) {
         dispatcher = callDispatcher;
-        order.use(callDispatcher);
+        order.use(work, callDispatcher);
         work.use(callDispatcher);
         backend.setPolled(false); // until the link polls
         backend.output(new DeviceOutput(completions, outbox)::accept);

@@ -335,12 +335,16 @@ public final class StreamWork {
     /** Opens a gate, because a stream waits for a copy. */
     void opened(DeviceRead read, StreamState stream) {
         issued(stream, WaitWords.ENTRIES);
-        reads.put(read, gates.openForRead());
+        reads.put(read, gates.open());
     }
 
-    /** Whether a stream waits for a copy ({@link Gates#isReading}). */
+    /**
+     * Whether a stream waits for a copy to the guest. Then no other stream may copy to the host: the streams of
+     * NVIDIA's driver share a few queues for these copies (580.159, H100), and a copy behind the wait would stop the
+     * queue that the awaited copy needs.
+     */
     boolean isReading() {
-        return gates.isReading();
+        return !reads.isEmpty();
     }
 
     /** Closes the gate, because the stream no longer waits for the copy. */
