@@ -7,6 +7,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
+import java.util.function.Supplier;
 
 /**
  * A GPU for one worker. Methods that return {@code int} return a CUresult and never throw for any input of a guest. The
@@ -90,6 +91,15 @@ public interface GpuBackend extends AutoCloseable {
      * execution of the graph. Libraries of the software GPU issue all their work by it.
      */
     int hostFunction(long stream, Runnable function);
+
+    /**
+     * As {@link #hostFunction}, for a library of the software GPU that keeps the order of the guest's calls: the
+     * function is made when the work is issued, by the thread that issues it. For a node, that is each launch of the
+     * graph.
+     */
+    default int hostFunctionOfEachIssue(long stream, Supplier<Runnable> functions) {
+        throw new UnsupportedOperationException("only the software GPU has such functions");
+    }
 
     /**
      * Launches a kernel.

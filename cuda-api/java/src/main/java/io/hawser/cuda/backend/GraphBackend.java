@@ -137,10 +137,12 @@ public interface GraphBackend {
      * Ends the capture of a stream.
      *
      * @param out receives the graph's handle, the number of its nodes, and the bytes that they allocate (8 bytes each).
+     * @param communicates whether NCCL has made the nodes. They may wait for events of its communicators and record
+     *     them, and call its functions.
      * @return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED when a call has ended the capture before; CUDA_ERROR_NOT_SUPPORTED
-     *     for nodes that would use the host. There is no graph then.
+     *     for other nodes that would use the host. There is no graph then.
      */
-    int endCapture(long stream, MemorySegment out);
+    int endCapture(long stream, MemorySegment out, boolean communicates);
 
     /**
      * Copies a graph that allocates no memory.

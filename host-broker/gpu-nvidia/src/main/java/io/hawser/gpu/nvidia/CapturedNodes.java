@@ -21,8 +21,14 @@ final class CapturedNodes {
     private static final Logger LOG = System.getLogger(CapturedNodes.class.getName());
     private static final int MEMORY_TYPE = 2; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 
+    private final boolean communicates;
     private long nodes;
     private long allocatedBytes;
+
+    /** @param communicates whether NCCL has made the graph, which keeps what its functions use. */
+    CapturedNodes(boolean communicates) {
+        this.communicates = communicates;
+    }
 
     /** The nodes, inner graphs included. */
     long nodes() {
@@ -69,6 +75,8 @@ final class CapturedNodes {
                 result = CudaGraphNative.cuGraphChildGraphNodeGetGraph(node, out);
                 yield result != 0 ? result : count(out.get(ValueLayout.JAVA_LONG, 0));
             }
+            case CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST, CUgraphNodeType.CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+                CUgraphNodeType.CU_GRAPH_NODE_TYPE_EVENT_RECORD -> communicates ? 0 : refuse("a node of type " + type);
             default -> refuse("a node of type " + type);
         };
     }

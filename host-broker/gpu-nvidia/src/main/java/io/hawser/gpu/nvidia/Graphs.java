@@ -297,13 +297,13 @@ final class Graphs implements GraphBackend {
     }
 
     @Override
-    public int endCapture(long stream, MemorySegment out) {
+    public int endCapture(long stream, MemorySegment out, boolean communicates) {
         int result = CudaGraphNative.cuStreamEndCapture(stream, out);
         if (result != 0) {
             return result;
         }
         long graph = out.get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
-        CapturedNodes nodes = new CapturedNodes();
+        CapturedNodes nodes = new CapturedNodes(communicates);
         result = nodes.count(graph);
         if (result != 0) {
             CudaGraphNative.cuGraphDestroy(graph);

@@ -18,6 +18,8 @@ import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CallDispatcher;
+import io.hawser.worker.session.GraphExecState;
+import io.hawser.worker.session.GraphState;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.Session;
@@ -29,6 +31,7 @@ import java.util.function.IntPredicate;
 
 /** The described functions of one session: the generated dispatcher and the hand-written calls. */
 public final class Calls implements CallDispatcher {
+    private static final ValueLayout.OfLong ID = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final int LIBRARY_SHIFT = 16;
     private static final int MATH_LIBRARIES = 16; // more than the highest number of one
     private static final int DRIVER = CudaOpcodes.cuCtxSynchronize >>> LIBRARY_SHIFT;
@@ -67,7 +70,7 @@ public final class Calls implements CallDispatcher {
         use(CurandOpcodes::isCredited, CurandOpcodes.hwsRandDestroy, HandleKind.CURAND, new CurandCalls(session));
         use(CusparseLtOpcodes::isCredited, CusparseLtOpcodes.hwsSltDestroy, HandleKind.CUSPARSELT,
             new CusparseLtCalls(session));
-        use(opcode -> false, NcclOpcodes.hwsNcclEnd, HandleKind.NCCL, new NcclCalls(session));
+        use(NcclOpcodes::isCredited, NcclOpcodes.hwsNcclEnd, HandleKind.NCCL, new NcclCalls(session));
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
@@ -146,10 +149,9 @@ public final class Calls implements CallDispatcher {
     }
 
     /**
-     * Whether a call is one of NCCL. Another thread of the guest may wait for it, so it is neither postponed nor needs
-     * a turn, and no graph contains it.
+     * Whether a call is one of NCCL. Other ranks may wait for it, so it is neither postponed nor needs a turn.
      */
-    private static boolean isCommunication(int opcode) {
+    static boolean isCommunication(int opcode) {
         return opcode >>> LIBRARY_SHIFT == NcclOpcodes.hwsNcclMake >>> LIBRARY_SHIFT;
     }
 
@@ -160,8 +162,7 @@ public final class Calls implements CallDispatcher {
 
     @Override
     public boolean issuesWork(int opcode) {
-        return CudaOpcodes.issuesWork(opcode) || isCapturable(opcode)
-            || isCommunication(opcode) && NcclOpcodes.isCredited(opcode);
+        return CudaOpcodes.issuesWork(opcode) || isCapturable(opcode);
     }
 
     @Override
@@ -192,7 +193,7 @@ public final class Calls implements CallDispatcher {
     private static long named(MemorySegment record, int offset) {
         long at = RecordLayout.HEADER_BYTES + (long) offset;
         return offset < 0 || at + Long.BYTES > record.byteSize() ? -1
-            : record.get(ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN), at);
+            : record.get(ID, at);
     }
 
     @Override
@@ -225,8 +226,19 @@ public final class Calls implements CallDispatcher {
     }
 
     @Override
-    public boolean isLaunch(int opcode) {
-        return opcode == CudaOpcodes.hwsLaunch || opcode == CudaOpcodes.cuGraphLaunch || isCapturable(opcode);
+    public boolean needsTurn(int opcode, MemorySegment bytes, long offset) {
+        return opcode == CudaOpcodes.hwsLaunch
+            || (opcode == CudaOpcodes.cuGraphLaunch ? !waitsForRanks(bytes, offset)
+                : isCapturable(opcode) && !isCommunication(opcode));
+    }
+
+    /** Whether the kernels of a graph that a cuGraphLaunch launches may wait for other ranks. */
+    private boolean waitsForRanks(MemorySegment bytes, long offset) {
+        long at = offset + RecordLayout.HEADER_BYTES; // of the first argument, which a wrong record lacks
+        Handle exec = at + Long.BYTES > bytes.byteSize() ? null
+            : objects.handles().find(HandleKind.GRAPH_EXEC, bytes.get(ID, at));
+        return exec != null && !exec.isFailed()
+            && exec.info(GraphExecState.class).waits() != GraphState.Waits.FOR_NOTHING;
     }
 
     @Override

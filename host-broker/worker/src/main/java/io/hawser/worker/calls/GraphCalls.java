@@ -472,6 +472,10 @@ final class GraphCalls implements GraphManualCalls<Call> {
             exec.recordMemory();
             session.countKernel();
         }
+        if (result == 0 && exec.waits() == GraphState.Waits.FOR_THREADS) {
+            Gates.Gate gate = session.gates().open();
+            session.work().whenReached(call.lastStream(), status -> session.gates().close(gate));
+        }
         if (ids != null && result == 0) {
             session.work().whenReached(call.lastStream(), status -> exec.endLaunch(ids, status));
         } else if (ids != null) {

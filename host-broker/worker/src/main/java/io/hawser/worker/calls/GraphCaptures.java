@@ -70,7 +70,7 @@ final class GraphCaptures {
             return;
         }
         Call inner = call.serveInner(opcode, payload, stream);
-        result = graphs.endCapture(stream, out);
+        result = graphs.endCapture(stream, out, Calls.isCommunication(opcode));
         session.backend().driver().cuStreamDestroy_v2(stream);
         Made made = result != 0 ? new Made(0, 0, 0) : new Made(out.get(ValueLayout.JAVA_LONG, 0),
             out.getAtIndex(ValueLayout.JAVA_LONG, 1), out.getAtIndex(ValueLayout.JAVA_LONG, 2));
@@ -109,7 +109,8 @@ final class GraphCaptures {
             call.fail(CudaResult.OUT_OF_MEMORY);
             return false;
         }
-        register(call, id, made.graph, new GraphState.Captured(inner.ranges(), (int) made.nodes), made.bytes > 0);
+        register(call, id, made.graph, new GraphState.Captured(inner.ranges(), (int) made.nodes, inner.waits()),
+            made.bytes > 0);
         if (charge != null && call.isRejected()) {
             charge.giveBack();
         } else if (charge != null) {

@@ -139,6 +139,8 @@ final class GraphMirror {
         }
         if (child != null && (child.outer() != null || child.holds(node.graph()))) {
             result = CudaResult.INVALID_VALUE;
+        } else if (child != null && child.waits() != GraphState.Waits.FOR_NOTHING && node.graph().isBody()) {
+            result = CudaResult.NOT_SUPPORTED; // as the driver says of NCCL's nodes in a body
         }
         if (result == 0) {
             result = builder.make(node, decoded.parameters());

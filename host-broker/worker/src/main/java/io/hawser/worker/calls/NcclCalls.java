@@ -24,6 +24,7 @@ import io.hawser.cuda.generated.nccl.NcclDriver;
 import io.hawser.cuda.generated.nccl.OperationManualCalls;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.Gates;
+import io.hawser.worker.session.GraphState;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
 import io.hawser.worker.session.MemoryQuota;
@@ -89,6 +90,7 @@ final class NcclCalls implements LibraryCalls, FactsManualCalls<Call>, Communica
     @Override
     public void end() {
         if (nccl != null) {
+            objects.closeGraphs(); // a communicator ends after the graphs that use it
             nccl.close();
         }
         threads.close();
@@ -258,10 +260,6 @@ final class NcclCalls implements LibraryCalls, FactsManualCalls<Call>, Communica
     }
 
     private void run(Call call, MemorySegment content, int count) {
-        if (call.isCaptured()) { // the guest's library asks for no capture
-            call.fail(ncclInvalidUsage);
-            return;
-        }
         List<NcclOperation> operations = new ArrayList<>(count);
         Set<Handle> communicatorsOfGroup = new HashSet<>();
         Set<StreamState> streams = new HashSet<>();
@@ -275,8 +273,14 @@ final class NcclCalls implements LibraryCalls, FactsManualCalls<Call>, Communica
             streams.add(call.lastStream());
         }
         call.countKernel();
+        GraphState.Waits waits = waits(communicatorsOfGroup);
+        if (call.isCaptured()) { // the launches of the graph open gates
+            call.captureWaits(waits);
+            call.finish(nccl.run(operations));
+            return;
+        }
         List<Gates.Gate> gates = new ArrayList<>();
-        if (awaitsOwnGuest(communicatorsOfGroup)) {
+        if (waits == GraphState.Waits.FOR_THREADS) {
             streams.forEach(stream -> gates.add(session.gates().open()));
         }
         int result = nccl.run(operations);
@@ -289,18 +293,21 @@ final class NcclCalls implements LibraryCalls, FactsManualCalls<Call>, Communica
     }
 
     /**
-     * Whether the streams may wait for a later call of this guest: other ranks of a communicator are in its process,
-     * and have no part in the group. Calls that wait for the device are then postponed.
+     * What the streams may wait for. If other ranks of a communicator are in the same guest process and have no part in
+     * the group, it is a later call of the guest. Calls that wait for the device are then postponed.
      */
-    private static boolean awaitsOwnGuest(Set<Handle> members) {
+    private static GraphState.Waits waits(Set<Handle> members) {
+        GraphState.Waits waits = GraphState.Waits.FOR_NOTHING;
         for (Handle member : members) {
-            NcclPeers.Group group = member.info(Communicator.class).peers();
+            Communicator communicator = member.info(Communicator.class);
+            NcclPeers.Group group = communicator.peers();
             long here = members.stream().filter(other -> other.info(Communicator.class).peers() == group).count();
-            if (here < group.members()) {
-                return true;
+            if (communicator.ranks() > 1) {
+                waits = waits.and(here < group.members() ? GraphState.Waits.FOR_THREADS
+                    : GraphState.Waits.FOR_PROCESSES);
             }
         }
-        return false;
+        return waits;
     }
 
     /** Resolves and checks an operation; null when this has ended the call. */

@@ -62,6 +62,7 @@ public final class Call implements CallContext {
     private static final class Capture {
         private final long stream;
         private final List<GraphParameters.Range> ranges = new ArrayList<>();
+        private GraphState.Waits waits = GraphState.Waits.FOR_NOTHING;
 
         Capture(long stream) {
             this.stream = stream;
@@ -161,6 +162,16 @@ public final class Call implements CallContext {
     /** Whether a captured call has a {@link #result}. */
     public boolean isAnswered() {
         return answered;
+    }
+
+    /** Records that the kernels of a captured call wait for other ranks of NCCL. */
+    public void captureWaits(GraphState.Waits waits) {
+        capture.waits = waits;
+    }
+
+    /** What the kernels of a captured call wait for. */
+    public GraphState.Waits waits() {
+        return capture.waits;
     }
 
     /** The memory that the checks of a captured call have allowed. */

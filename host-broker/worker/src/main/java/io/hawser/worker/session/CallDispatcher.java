@@ -93,12 +93,15 @@ public interface CallDispatcher {
     int unfinished(int opcode, long asked);
 
     /**
-     * Whether a request launches kernels. Launches need a turn when the vGPU shares its GPU.
+     * Whether a request launches kernels that need a turn when the vGPU shares its GPU. Kernels that wait for other
+     * ranks need none: the ranks would wait for each other's turns.
      *
      * @param opcode opcode of any request.
+     * @param bytes holds its record.
+     * @param offset of the record.
      * @return whether it does.
      */
-    boolean isLaunch(int opcode);
+    boolean needsTurn(int opcode, MemorySegment bytes, long offset);
 
     /**
      * Whether a graph can contain what a request does: it is a call of a library with work for a stream.

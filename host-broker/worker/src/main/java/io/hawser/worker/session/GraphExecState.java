@@ -27,6 +27,7 @@ public final class GraphExecState {
     private final List<GraphMemory.Block> allocates = new ArrayList<>();
     private final List<GraphMemory.Block> frees = new ArrayList<>();
     private long[] callbackIds = {};
+    private GraphState.Waits waits = GraphState.Waits.FOR_NOTHING;
     private List<Long> retired = new ArrayList<>(); // ids that running launches may still use; released after them
     private int running;
     private boolean isDestroyed;
@@ -47,6 +48,7 @@ public final class GraphExecState {
         collect(graph, nodes);
         for (ExecNode node : nodes) {
             byNode.put(node.node, node);
+            waits = waits.and(waitsOf(node.node));
             share(node.parameters);
             if (node.node.memory() != null) {
                 memory.hold(node.node.memory());
@@ -66,6 +68,14 @@ public final class GraphExecState {
         }
     }
 
+    private static GraphState.Waits waitsOf(GraphState.Node node) {
+        GraphState.Waits waits = GraphState.Waits.FOR_NOTHING;
+        for (GraphState inside : node.inner()) {
+            waits = waits.and(inside.waits());
+        }
+        return waits;
+    }
+
     private void share(GraphParameters parameters) {
         if (parameters.callsGuest()) {
             boolean isCopy = parameters.form() != GraphParameters.Form.HOST;
@@ -82,6 +92,11 @@ public final class GraphExecState {
         callbackIds = nodes.stream().filter(node -> node.isEnabled && node.parameters.callsGuest())
             .mapToLong(node -> node.parameters.callbackId()).toArray();
         checkedRemovals = -1;
+    }
+
+    /** What the kernels of a launch may wait for. */
+    public GraphState.Waits waits() {
+        return waits;
     }
 
     /** The backend's executable graph. */
@@ -125,6 +140,7 @@ public final class GraphExecState {
             share(others.get(i).parameters);
             retire(nodes.get(i).parameters);
             nodes.get(i).parameters = others.get(i).parameters;
+            waits = waits.and(waitsOf(others.get(i).node));
         }
         count();
     }

@@ -1,6 +1,7 @@
 package io.hawser.worker.session;
 
 import io.hawser.cuda.backend.GraphBackend;
+import io.hawser.cuda.generated.CUgraphNodeType;
 import io.hawser.cuda.generated.HandleKind;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -143,13 +144,29 @@ public final class GraphState {
     private boolean isGone;
     private Captured captured;
 
+    /** What kernels wait for while they run. */
+    public enum Waits {
+        /** Nothing. */
+        FOR_NOTHING,
+        /** Ranks of NCCL in other processes. */
+        FOR_PROCESSES,
+        /** Ranks of NCCL, some of which are threads of the same guest process. */
+        FOR_THREADS;
+
+        /** This, or the other one if that includes this. */
+        public Waits and(Waits other) {
+            return compareTo(other) < 0 ? other : this;
+        }
+    }
+
     /**
      * What a captured graph holds.
      *
      * @param ranges memory that its nodes use.
      * @param nodes number of the backend's nodes.
+     * @param waits what its kernels wait for.
      */
-    public record Captured(List<GraphParameters.Range> ranges, int nodes) {}
+    public record Captured(List<GraphParameters.Range> ranges, int nodes, Waits waits) {}
 
     /**
      * Makes the mirror of an empty graph.
@@ -179,6 +196,17 @@ public final class GraphState {
     /** The content of a captured graph; null for a graph of the guest's nodes. */
     public Captured captured() {
         return captured;
+    }
+
+    /** What the kernels of a captured graph wait for; nothing for a graph of the guest's nodes. */
+    public Waits waits() {
+        return captured == null ? Waits.FOR_NOTHING : captured.waits();
+    }
+
+    /** Whether the graph is a body of a conditional node, or inside one. */
+    public boolean isBody() {
+        return outer != null && (outer.parameters().type() == CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+            || outer.graph.isBody());
     }
 
     /** The guest's id of the graph. */

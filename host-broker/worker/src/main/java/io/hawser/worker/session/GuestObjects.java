@@ -21,6 +21,7 @@ public final class GuestObjects {
     private final StreamTable streams;
     private final MemoryQuota quota;
     private final DeviceArena arena;
+    private boolean hasClosedGraphs;
     private final Map<Handle, MemoryQuota.Charge> charges = new IdentityHashMap<>(); // of memory without an address
 
     private Handle currentContext;
@@ -382,11 +383,17 @@ public final class GuestObjects {
         }
     }
 
-    /** Destroys all remaining objects, context by context. */
-    void close() {
-        if (backend.graphs() != null) {
+    /** Destroys all graphs, once, because the session has ended. */
+    public void closeGraphs() {
+        if (!hasClosedGraphs && backend.graphs() != null) {
             GraphState.closeAll(handles, backend.graphs());
         }
+        hasClosedGraphs = true;
+    }
+
+    /** Destroys all remaining objects, context by context. */
+    void close() {
+        closeGraphs();
         for (Handle context : handles.all(HandleKind.CONTEXT)) {
             if (isLive(context) && !context.isFailed()) {
                 destroyContext(context);

@@ -87,9 +87,9 @@ final class HeldRecords {
         return queue.stream().anyMatch(property);
     }
 
-    /** Opcode of the queue's first record. */
-    int nextOpcode() {
-        return queue.element().opcode;
+    /** The queue's first record. */
+    Held first() {
+        return queue.element();
     }
 
     /** Removes the queue's first record. */

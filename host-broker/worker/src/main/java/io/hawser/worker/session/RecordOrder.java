@@ -50,16 +50,16 @@ final class RecordOrder {
 
     /** Serves a record or holds it; returns whether its memory is kept. */
     boolean record(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
-        return gates.isOpen() || !held.isEmpty() || !mayServe(header.opcode())
+        return gates.isOpen() || !held.isEmpty() || !mayServe(header.opcode(), bytes, offset)
             ? serveOrHold(header, bytes, offset, memory) : server.serve(header, bytes, offset, memory);
     }
 
-    /** Whether a record with this opcode may be served now, if no record waits before it. */
-    private boolean mayServe(int opcode) {
+    /** Whether a record may be served now, if no record waits before it. */
+    private boolean mayServe(int opcode, MemorySegment bytes, long offset) {
         return !(gates.isFull() && dispatcher.issuesWork(opcode))
             && !(gates.mustDrain() && dispatcher.opensGate(opcode))
             && !(work.isReading() && dispatcher.copiesToRegion(opcode))
-            && (!dispatcher.isLaunch(opcode) || turns.mayLaunch());
+            && (!dispatcher.needsTurn(opcode, bytes, offset) || turns.mayLaunch());
     }
 
     private boolean serveOrHold(RecordHeader header, MemorySegment bytes, long offset, Staging memory) {
@@ -74,7 +74,7 @@ final class RecordOrder {
             answer = 0;
             return keeps;
         }
-        boolean mayGo = held.isEmpty() && mayServe(opcode);
+        boolean mayGo = held.isEmpty() && mayServe(opcode, bytes, offset);
         if (mayGo && (isControl || !dispatcher.mayWaitForDevice(opcode, header.wantsReply()))) {
             return server.serve(header, bytes, offset, memory);
         }
@@ -144,7 +144,7 @@ final class RecordOrder {
         boolean any = true;
         while (any && !server.isOver()) {
             any = gates.runWaiting();
-            while (!server.isOver() && !held.isEmpty() && mayServe(held.nextOpcode())) {
+            while (!server.isOver() && !held.isEmpty() && mayServe(held.first().opcode(), held.first().bytes(), 0)) {
                 HeldRecords.Held next = held.next();
                 if (gates.isOpen() && !ControlRecords.isRequest(next.opcode())
                     && dispatcher.mayWaitForDevice(next.opcode(), next.isAwaited())) {

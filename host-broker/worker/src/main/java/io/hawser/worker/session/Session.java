@@ -268,7 +268,7 @@ public final class Session implements RecordHandler {
                 + Integer.toHexString(header.opcode()), e);
             end("internal error: " + e, true, CudaResult.UNKNOWN);
         }
-        if (dispatcher.isLaunch(header.opcode())) {
+        if (dispatcher.needsTurn(header.opcode(), bytes, offset)) {
             turns.issued(call.lastStream());
         }
         settleCredit(call, header);

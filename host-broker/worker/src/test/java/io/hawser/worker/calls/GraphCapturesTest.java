@@ -98,7 +98,7 @@ class GraphCapturesTest {
         };
     }
 
-    private static long sendCapture(Guest guest, long graph, int opcode, Consumer<RecordWriter> payload)
+    static long sendCapture(Guest guest, long graph, int opcode, Consumer<RecordWriter> payload)
         throws IOException {
         RecordWriter record = new RecordWriter(1024);
         record.begin(opcode, 0, 0, 0, 0);
@@ -115,7 +115,7 @@ class GraphCapturesTest {
         });
     }
 
-    private static Guest.Received capture(Guest guest, long graph, int opcode, Consumer<RecordWriter> payload)
+    static Guest.Received capture(Guest guest, long graph, int opcode, Consumer<RecordWriter> payload)
         throws IOException {
         return guest.replyTo(sendCapture(guest, graph, opcode, payload));
     }
@@ -132,7 +132,7 @@ class GraphCapturesTest {
     }
 
     /** A graph with one node that contains another graph. */
-    private static long around(Guest guest, long inner) throws IOException {
+    static long around(Guest guest, long inner) throws IOException {
         long graph = guest.newId(HandleKind.GRAPH);
         guest.send(CudaOpcodes.hwsGraphCreate, 0, graph, 0);
         ByteBuffer node = ByteBuffer.allocate(HwsGraphNode.BYTES + Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
@@ -148,7 +148,7 @@ class GraphCapturesTest {
         return graph;
     }
 
-    private static int instantiate(Guest guest, long exec, long graph) throws IOException {
+    static int instantiate(Guest guest, long exec, long graph) throws IOException {
         Guest.Received reply = guest.call(CudaOpcodes.hwsGraphInstantiate, exec, graph, 0);
         return reply.status() != 0 ? reply.status() : reply.i32(0);
     }

@@ -10,12 +10,17 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.cuda.backend.NcclMember;
 import io.hawser.cuda.backend.NcclOperation;
+import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.nccl.HwsNcclKind;
 import io.hawser.cuda.generated.nccl.HwsNcclMember;
 import io.hawser.cuda.generated.nccl.HwsNcclOperation;
 import io.hawser.cuda.generated.nccl.NcclOpcodes;
 import io.hawser.cuda.generated.nccl.ncclDataType_t;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.os.EventFd;
+import io.hawser.shm.turns.TurnPage;
+import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.HeapMath;
@@ -75,12 +80,14 @@ class NcclCallsTest {
     }
 
     private static long send(Guest guest, MemorySegment operation, int flags) throws IOException {
-        return guest.send(NcclOpcodes.hwsNcclRun, flags, out -> {
-            out.fixed(HwsNcclOperation.BYTES);
-            for (int at = 0; at < HwsNcclOperation.BYTES; at += Long.BYTES) {
-                out.i64(at, operation.get(ValueLayout.JAVA_LONG, at));
-            }
-        });
+        return guest.send(NcclOpcodes.hwsNcclRun, flags, out -> write(out, operation));
+    }
+
+    private static void write(RecordWriter out, MemorySegment operation) {
+        out.fixed(HwsNcclOperation.BYTES);
+        for (int at = 0; at < HwsNcclOperation.BYTES; at += Long.BYTES) {
+            out.i64(at, operation.get(ValueLayout.JAVA_LONG, at));
+        }
     }
 
     private static int run(Guest guest, MemorySegment operation) throws IOException {
@@ -229,7 +236,92 @@ class NcclCallsTest {
             HeapNccl nccl = HeapMath.ncclOf(rig.gpu());
             rig.leave();
             rig.join();
-            assertTrue(nccl.isClosed());
+            assertEquals("", nccl.leftAtClose());
+        }
+    }
+
+    /** An executable graph with an all-reduce. */
+    private static long captured(Guest guest, long comm, long data) throws IOException {
+        long graph = guest.newId(HandleKind.GRAPH);
+        MemorySegment operation = operation(HwsNcclKind.HWS_NCCL_ALL_REDUCE, comm, data, data);
+        Guest.Received reply = GraphCapturesTest.capture(guest, graph, NcclOpcodes.hwsNcclRun,
+            out -> write(out, operation));
+        assertEquals(List.of(0, 0, 1), List.of(reply.status(), reply.i32(0), reply.i32(4)));
+        long exec = guest.newId(HandleKind.GRAPH_EXEC);
+        assertEquals(0, GraphCapturesTest.instantiate(guest, exec, GraphCapturesTest.around(guest, graph)));
+        return exec;
+    }
+
+    @Test
+    void shouldCheckWhatBecomesANodeAndEndGraphsBeforeCommunicators() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            Guest guest = rig.guest();
+            long data = guest.allocate(BYTES);
+            long comm = make(guest, 2, 0);
+            captured(guest, comm, data);
+            MemorySegment wrong = operation(HwsNcclKind.HWS_NCCL_ALL_REDUCE, comm, data, data + Float.BYTES);
+            Guest.Received reply = GraphCapturesTest.capture(guest, guest.newId(HandleKind.GRAPH),
+                NcclOpcodes.hwsNcclRun, out -> write(out, wrong));
+            assertEquals(List.of(0, ncclInvalidArgument, 0), List.of(reply.status(), reply.i32(0), reply.i32(4)));
+            HeapNccl nccl = HeapMath.ncclOf(rig.gpu());
+            rig.leave();
+            rig.join();
+            assertEquals("", nccl.leftAtClose());
+            assertEquals("", rig.gpu().leftAtClose());
+        }
+    }
+
+    /** The other rank is another thread of the guest, whose call comes later. */
+    @Test
+    void shouldPostponeWaitsForTheDeviceBehindAGraphThatAwaitsTheGuest() throws IOException {
+        try (Rig rig = Rig.withGuest(Carrier.TCP)) {
+            rig.gpu().blockLikeNvidia(1024);
+            Guest guest = rig.guest();
+            long stream = guest.createStream();
+            long data = guest.allocate(BYTES);
+            long other = guest.allocate(BYTES);
+            long comm = make(guest, 2, 0);
+            make(guest, 2, 1);
+            long exec = captured(guest, comm, data);
+            HeapNccl nccl = HeapMath.ncclOf(rig.gpu());
+            nccl.inGraphs = new CountDownLatch(1);
+            guest.send(CudaOpcodes.cuGraphLaunch, Guest.CREDITED, exec, stream);
+            guest.as(2).send(Guest.MEM_FREE, 0, other);
+            assertEquals(0, guest.call(NcclOpcodes.hwsNcclAsyncError, comm).status());
+            nccl.inGraphs.countDown();
+            assertEquals(0, guest.synchronize(stream));
+            rig.leave();
+        }
+    }
+
+    /** Ranks on several GPUs would wait for each other's turns. */
+    @Test
+    void shouldLaunchGraphsThatAwaitOtherRanksWithoutATurn() throws IOException {
+        int descriptor = TurnPage.create();
+        EventFd bell = EventFd.create();
+        TurnPage page = TurnPage.map(descriptor);
+        try (Rig rig = Rig.withTurns(Carrier.TCP, descriptor, bell.fd())) {
+            Guest guest = rig.guest();
+            long data = guest.allocate(BYTES);
+            long among = captured(guest, make(guest, 2, 0), data);
+            long alone = captured(guest, make(guest, 1, 0), data);
+            page.setPermit(TurnPage.WAIT);
+            guest.send(CudaOpcodes.cuGraphLaunch, Guest.CREDITED, among, 0);
+            assertEquals(0, guest.synchronize(0));
+            guest.send(CudaOpcodes.cuGraphLaunch, Guest.CREDITED, alone, 0);
+            long waits = guest.send(Guest.STREAM_SYNCHRONIZE, Guest.REPLY, 0);
+            long end = System.nanoTime() + 120_000_000_000L;
+            while (page.state() != TurnPage.WANTS) {
+                assertTrue(System.nanoTime() < end, "a communicator of one rank waits for nobody");
+                bell.poll(1_000_000_000L);
+            }
+            page.setPermit(TurnPage.TURN);
+            assertEquals(0, guest.replyTo(waits).status());
+            rig.leave();
+        } finally {
+            page.close();
+            bell.close();
+            Descriptors.close(descriptor);
         }
     }
 

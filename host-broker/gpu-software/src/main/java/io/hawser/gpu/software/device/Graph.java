@@ -7,6 +7,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 
 /** A graph before instantiation. Decoder's thread only. */
 final class Graph {
@@ -29,8 +30,11 @@ final class Graph {
         GraphMemory.Block memory;
         /** The memory that a freeing node frees. */
         GraphMemory.Block frees;
-        /** What a library does in a captured node, whose parameters are those of an empty node; null for others. */
-        Runnable routine;
+        /**
+         * Makes what a library does in a captured node at a launch; null for other nodes. The parameters are those of
+         * an empty node.
+         */
+        Supplier<Runnable> routine;
 
         Node(Graph graph, GraphNode parameters) {
             this.graph = graph;

@@ -5,6 +5,7 @@ import static io.hawser.cuda.generated.CUresult.*;
 import io.hawser.cuda.backend.GraphNode;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.function.Supplier;
 
 /**
  * Graphs of what libraries do: their functions in a stream that captures form a sequence of nodes. Other work is
@@ -27,7 +28,7 @@ final class GraphCaptures {
         return CUDA_SUCCESS;
     }
 
-    int add(Stream stream, Runnable routine) {
+    int add(Stream stream, Supplier<Runnable> routine) {
         if (stream.isCaptureInvalid()) {
             return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         }
@@ -35,7 +36,7 @@ final class GraphCaptures {
         return CUDA_SUCCESS;
     }
 
-    private void append(Graph graph, Runnable routine) {
+    private void append(Graph graph, Supplier<Runnable> routine) {
         Graph.Node node = new Graph.Node(graph, new GraphNode.Empty());
         node.routine = routine;
         boolean isNew = graph.nodes.isEmpty() || Graph.link(graph.nodes.getLast(), node);

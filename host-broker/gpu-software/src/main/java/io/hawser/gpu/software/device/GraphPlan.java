@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /** A snapshot of a graph's nodes, taken when the graph or its parent was instantiated. Decoder's thread only. */
 final class GraphPlan {
@@ -22,7 +23,7 @@ final class GraphPlan {
         final GraphMemory.Block memory;
         final GraphMemory.Block frees;
         GraphCondition condition;
-        Runnable routine;
+        Supplier<Runnable> routine;
         boolean isEnabled = true;
         /** Workspace of a cooperative kernel; 0 until the first launch. */
         long workspace;

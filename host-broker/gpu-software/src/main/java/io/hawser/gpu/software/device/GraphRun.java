@@ -37,7 +37,7 @@ final class GraphRun {
         this.memory = memory;
         order = plan.order;
         parts = new Part[plan.steps.size()];
-        for (int i = 0; i < parts.length; i++) {
+        for (int i : order) { // as the nodes will execute: libraries keep the order in which they make their work
             GraphPlan.Step step = plan.steps.get(i);
             parts[i] = new Part(step.isEnabled ? bodies.apply(step) : null, step.before,
                 step.parameters instanceof GraphNode.EventWait wait ? events.apply(wait.event()) : null,

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.function.LongConsumer;
+import java.util.function.Supplier;
 
 /** Graphs of the software GPU: a launch issues the nodes as {@link Work} with their dependencies. */
 final class Graphs implements GraphBackend {
@@ -557,7 +558,7 @@ final class Graphs implements GraphBackend {
     }
 
     /** Adds what a library does to the graph of a stream that captures. */
-    int capture(Stream stream, Runnable routine) {
+    int capture(Stream stream, Supplier<Runnable> routine) {
         return captures.add(stream, routine);
     }
 
@@ -567,7 +568,7 @@ final class Graphs implements GraphBackend {
     }
 
     @Override
-    public int endCapture(long stream, MemorySegment out) {
+    public int endCapture(long stream, MemorySegment out, boolean communicates) {
         return captures.end(device.stream(stream), out);
     }
 
@@ -579,7 +580,7 @@ final class Graphs implements GraphBackend {
     /** The work of a step, which can be executed several times, one after the other; null for a point. */
     private Work.Body body(GraphPlan.Step step, Context context) {
         if (step.routine != null) {
-            return GraphBodies.routine(step.routine, context);
+            return GraphBodies.routine(step.routine.get(), context);
         }
         return switch (step.parameters) {
             case GraphNode.Kernel kernel -> {

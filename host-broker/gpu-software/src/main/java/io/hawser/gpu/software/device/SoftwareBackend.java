@@ -29,6 +29,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
+import java.util.function.Supplier;
 
 /** The software GPU behind the worker's interface: one device, or several identical ones. */
 public final class SoftwareBackend implements GpuBackend {
@@ -207,15 +208,20 @@ public final class SoftwareBackend implements GpuBackend {
 
     @Override
     public int hostFunction(long handle, Runnable function) {
+        return hostFunctionOfEachIssue(handle, () -> function);
+    }
+
+    @Override
+    public int hostFunctionOfEachIssue(long handle, Supplier<Runnable> functions) {
         Stream stream = device.stream(handle);
         if (stream != null && stream.capture() != null) {
-            return graphs.capture(stream, function);
+            return graphs.capture(stream, functions);
         }
         int check = device.check(stream);
         if (check != CUDA_SUCCESS) {
             return check;
         }
-        stream.context.issue(stream, GraphBodies.routine(function, stream.context), false);
+        stream.context.issue(stream, GraphBodies.routine(functions.get(), stream.context), false);
         return CUDA_SUCCESS;
     }
 

@@ -181,6 +181,10 @@ public final class SoftwareNccl implements NcclBackend {
     private int issue(Rank rank, List<NcclOperation> operations) {
         Set<Long> streams = new LinkedHashSet<>();
         operations.forEach(operation -> streams.add(operation.stream()));
+        if (streams.size() == 1) { // which may capture
+            return result(rank, gpu.hostFunctionOfEachIssue(operations.getFirst().stream(),
+                () -> rank.enqueue(() -> new Collectives(rank, threads).run(operations))));
+        }
         Collectives collectives = new Collectives(rank, threads);
         CountDownLatch arrivals = new CountDownLatch(streams.size());
         CompletableFuture<Void> arrived = new CompletableFuture<>();
@@ -193,7 +197,7 @@ public final class SoftwareNccl implements NcclBackend {
         for (long stream : streams) {
             boolean runs = isFirst;
             isFirst = false;
-            int result = gpu.hostFunction(stream, () -> {
+            int result = result(rank, gpu.hostFunction(stream, () -> {
                 arrivals.countDown();
                 if (arrivals.getCount() == 0) {
                     arrived.complete(null);
@@ -204,13 +208,19 @@ public final class SoftwareNccl implements NcclBackend {
                 } else {
                     CompletableFuture.anyOf(done, rank.ended()).join();
                 }
-            });
-            if (result != 0) {
-                rank.fail(ncclUnhandledCudaError, "a stream takes no work: CUresult=" + result);
-                return ncclUnhandledCudaError;
+            }));
+            if (result != ncclSuccess) {
+                return result;
             }
         }
         return ncclSuccess;
+    }
+
+    private static int result(Rank rank, int cuResult) {
+        if (cuResult != 0) {
+            rank.fail(ncclUnhandledCudaError, "a stream takes no work: CUresult=" + cuResult);
+        }
+        return cuResult == 0 ? ncclSuccess : ncclUnhandledCudaError;
     }
 
     /** Waits until the streams have run what was issued. */

@@ -60,7 +60,7 @@ class GraphCapturesTest {
     private long captured(String... names) {
         ok(graphs.beginCapture(stream));
         List.of(names).forEach(this::issue);
-        ok(graphs.endCapture(stream, out));
+        ok(graphs.endCapture(stream, out, false));
         assertEquals(names.length, out.getAtIndex(LONG, 1));
         return out.get(LONG, 0);
     }
@@ -135,8 +135,8 @@ class GraphCapturesTest {
         issue("a");
         assertEquals(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, backend.driver().cuStreamQuery(stream));
         assertEquals(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, backend.hostFunction(stream, () -> done.add("b")));
-        assertEquals(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, graphs.endCapture(stream, out));
-        assertEquals(CUDA_ERROR_ILLEGAL_STATE, graphs.endCapture(stream, out));
+        assertEquals(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, graphs.endCapture(stream, out, false));
+        assertEquals(CUDA_ERROR_ILLEGAL_STATE, graphs.endCapture(stream, out, false));
         assertEquals(List.of(), done);
     }
 }

@@ -26,6 +26,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -43,18 +44,30 @@ class SoftwareNcclTest {
     /** A worker: its NCCL and the ends of its streams' work. */
     private static final class Process {
         private final Map<Long, CompletableFuture<Void>> streams = new ConcurrentHashMap<>();
+        private final List<Supplier<?>> captured = new ArrayList<>(); // functions of a graph's nodes
+        private boolean isCapturing;
         private final SoftwareNccl nccl;
         private final Made[] made = new Made[1];
 
         Process(boolean allowsNetwork) {
             GpuBackend gpu = (GpuBackend) Proxy.newProxyInstance(GpuBackend.class.getClassLoader(),
                 new Class<?>[] {GpuBackend.class}, (proxy, method, arguments) -> {
-                    assertEquals("hostFunction", method.getName());
-                    streams.merge((long) arguments[0], CompletableFuture.runAsync((Runnable) arguments[1],
-                        task -> Thread.ofPlatform().daemon().start(task)), CompletableFuture::allOf);
+                    if (!method.getName().equals("hostFunctionOfEachIssue")) {
+                        assertEquals("hostFunction", method.getName());
+                        start((long) arguments[0], (Runnable) arguments[1]);
+                    } else if (isCapturing) {
+                        captured.add((Supplier<?>) arguments[1]);
+                    } else {
+                        start((long) arguments[0], (Runnable) ((Supplier<?>) arguments[1]).get());
+                    }
                     return 0;
                 });
             nccl = new SoftwareNccl(gpu, allowsNetwork);
+        }
+
+        void start(long stream, Runnable work) {
+            streams.merge(stream, CompletableFuture.runAsync(work, task -> Thread.ofPlatform().daemon().start(task)),
+                CompletableFuture::allOf);
         }
 
         void awaitStream(long stream) throws Exception {
@@ -140,6 +153,39 @@ class SoftwareNcclTest {
                 assertEquals(3 * i + 3, results.get(rank).getAtIndex(ValueLayout.JAVA_INT, i));
             }
             assertEquals(ncclSuccess, processes.get(rank).nccl.end(processes.get(rank).comm(), false));
+        }
+    }
+
+    /** A graph and an operation beside it, issued in the same order by both ranks, but begun in another one. */
+    @Test
+    void shouldKeepTheOrderOfLaunchesAndOperations() throws Exception {
+        connect(2);
+        List<MemorySegment> results = new ArrayList<>();
+        List<Runnable> nodes = new ArrayList<>();
+        for (Process process : processes) {
+            int rank = processes.indexOf(process);
+            results.add(arena.allocate(ValueLayout.JAVA_INT, COUNT));
+            process.isCapturing = true;
+            assertEquals(ncclSuccess, process.run(operation(HwsNcclKind.HWS_NCCL_ALL_REDUCE, process.comm(),
+                numbers(rank), results.get(rank), 0, COUNT)));
+            process.isCapturing = false;
+            for (int launch = 0; launch < 2; launch++) {
+                nodes.add((Runnable) process.captured.getFirst().get());
+            }
+            assertEquals(ncclSuccess, process.run(operation(HwsNcclKind.HWS_NCCL_ALL_REDUCE, process.comm(),
+                results.get(rank), results.get(rank), 0, COUNT)));
+        }
+        for (int rank = 0; rank < 2; rank++) {
+            processes.get(rank).start(8, nodes.get(2 * rank + 1));
+        }
+        for (int rank = 0; rank < 2; rank++) {
+            processes.get(rank).start(9, nodes.get(2 * rank));
+        }
+        for (int rank = 0; rank < 2; rank++) {
+            processes.get(rank).awaitStream(7);
+            for (int i = 0; i < COUNT; i++) {
+                assertEquals(2 * (2 * i + 1), results.get(rank).getAtIndex(ValueLayout.JAVA_INT, i));
+            }
         }
     }
 
