@@ -1,10 +1,11 @@
 /*
  * NCCL beside the Driver API: all-reduce in several types and reductions, reduce, broadcast, all-gather, reduce-scatter,
- * all-to-all, gather, scatter, send and receive, groups, splits and wrong calls. The ranks are the devices of this
+ * all-to-all, gather, scatter, send and receive, groups, splits, captured operations and wrong calls. The ranks are the devices of this
  * process: by groups of one thread, and by threads of their own. With `--processes N` the ranks are N processes, made by
  * fork, each with a device; with `--kill` the last one ends in the middle, and the others must get an error. The
  * functions are found by name. Without an NCCL at the other end, a call returns ncclInvalidUsage.
  */
+#include "check_graphs.h"
 #include "check_library.h"
 
 #include <limits.h>
@@ -379,6 +380,124 @@ static void run_split(rank_t *ranks, int here) {
     }
 }
 
+/* Begins a capture in the stream of each rank of this process. */
+static void begin_captures(const rank_t *ranks, int here) {
+    for (int i = 0; i < here; i++) {
+        CU_OK(cuCtxSetCurrent(ranks[i].context));
+        CU_OK(cuStreamBeginCapture(ranks[i].stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    }
+}
+
+/* Makes executable graphs of the captures. */
+static void end_captures(const rank_t *ranks, int here, CUgraphExec *execs) {
+    CUgraph graphs[MAX_RANKS];
+    for (int i = 0; i < here; i++) {
+        CU_OK(cuCtxSetCurrent(ranks[i].context));
+        CU_OK(cuStreamEndCapture(ranks[i].stream, &graphs[i]));
+    }
+    for (int i = 0; i < here; i++) { /* which CUDA refuses while a stream of the thread captures */
+        CU_OK(cuCtxSetCurrent(ranks[i].context));
+        CU_OK(cuGraphInstantiate(&execs[i], graphs[i], 0));
+        CU_OK(cuGraphDestroy(graphs[i]));
+    }
+}
+
+static void launch(const rank_t *ranks, int here, CUgraphExec *execs) {
+    for (int i = 0; i < here; i++) {
+        CU_OK(cuCtxSetCurrent(ranks[i].context));
+        CU_OK(cuGraphLaunch(execs[i], ranks[i].stream));
+    }
+}
+
+static void operate_together(char kind, const rank_t *ranks, int here) {
+    NCCL_CHECK(ncclGroupStart());
+    for (int i = 0; i < here; i++) {
+        operate(kind, &ranks[i], INT32, SUM, COUNT); /* the other devices' contexts are not current */
+    }
+    NCCL_CHECK(ncclGroupEnd());
+}
+
+/* Captures an operation once, and launches it with new numbers each time, once beside the same operation. */
+static void run_captured(const char *what, char kind, rank_t *ranks, int here, expected_t expected) {
+    long long parts = strchr("gsx", kind) != NULL ? ranks->ranks : 1;
+    CUgraphExec execs[MAX_RANKS];
+    begin_captures(ranks, here);
+    operate_together(kind, ranks, here);
+    end_captures(ranks, here, execs);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < here; i++) {
+            fill(&ranks[i], INT32, COUNT * parts);
+        }
+        launch(ranks, here, execs);
+        if (round == 1) {
+            operate_together(kind, ranks, here);
+            launch(ranks, here, execs);
+        }
+        for (int i = 0; i < here; i++) {
+            if (kind != 'r' || ranks[i].number == ranks[i].ranks - 1) {
+                compare(what, &ranks[i], INT32, SUM, strchr("gx", kind) != NULL ? COUNT * parts : COUNT, expected);
+            }
+        }
+    }
+    for (int i = 0; i < here; i++) {
+        CU_OK(cuGraphExecDestroy(execs[i]));
+    }
+}
+
+/* Two streams of a capture use a communicator, and nothing else orders them. */
+static void run_forked(rank_t *ranks, int here) {
+    const size_t apart = (size_t) LARGE * 4; /* bytes between the operations' memory */
+    rank_t others[MAX_RANKS];
+    CUevent events[MAX_RANKS];
+    CUgraphExec execs[MAX_RANKS];
+    for (int i = 0; i < here; i++) {
+        fill(&ranks[i], INT32, COUNT);
+        CU_OK(cuMemcpyDtoD(ranks[i].in + apart, ranks[i].in, COUNT * sizeof(int)));
+        CU_OK(cuMemsetD8(ranks[i].out + apart, 0xee, COUNT * sizeof(int)));
+        CU_OK(cuCtxSynchronize());
+        others[i] = ranks[i];
+        others[i].in += apart;
+        others[i].out += apart;
+        CU_OK(cuStreamCreate(&others[i].stream, CU_STREAM_NON_BLOCKING));
+        CU_OK(cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+    }
+    begin_captures(ranks, here);
+    for (int i = 0; i < here; i++) {
+        CU_OK(cuCtxSetCurrent(ranks[i].context));
+        CU_OK(cuEventRecord(events[i], ranks[i].stream));
+        CU_OK(cuStreamWaitEvent(others[i].stream, events[i], 0));
+    }
+    for (int round = 0; round < 4; round++) {
+        operate_together('a', ranks, here);
+        operate_together('a', others, here);
+    }
+    for (int i = 0; i < here; i++) {
+        CU_OK(cuCtxSetCurrent(ranks[i].context));
+        CU_OK(cuEventRecord(events[i], others[i].stream));
+        CU_OK(cuStreamWaitEvent(ranks[i].stream, events[i], 0));
+    }
+    end_captures(ranks, here, execs);
+    launch(ranks, here, execs);
+    for (int i = 0; i < here; i++) {
+        compare("ncclAllReduce in a capture's first stream", &ranks[i], INT32, SUM, COUNT, expect_reduced);
+        others[i].stream = ranks[i].stream;
+        compare("ncclAllReduce in a capture's second stream", &others[i], INT32, SUM, COUNT, expect_reduced);
+        CU_OK(cuGraphExecDestroy(execs[i]));
+        CU_OK(cuEventDestroy(events[i]));
+    }
+}
+
+static void run_graphs(rank_t *ranks, int here) {
+    run_captured("a captured ncclAllReduce", 'a', ranks, here, expect_reduced);
+    run_captured("a captured ncclReduce", 'r', ranks, here, expect_reduced);
+    run_captured("a captured ncclBroadcast", 'b', ranks, here, expect_last);
+    run_captured("a captured ncclAllGather", 'g', ranks, here, expect_gathered);
+    run_captured("a captured ncclReduceScatter", 's', ranks, here, expect_scattered);
+    run_captured("a captured ncclAlltoAll", 'x', ranks, here, expect_exchanged);
+    run_captured("captured ncclSend and ncclRecv", 'p', ranks, here, expect_previous);
+    run_forked(ranks, here);
+}
+
 static void check_facts(const rank_t *ranks, int here) {
     for (int i = 0; i < here; i++) {
         int count = 0, number = -1, device = -1, error = -1;
@@ -410,18 +529,29 @@ static void check_errors(const rank_t *rank) {
     check_equal("no numbers", SUCCESS, ncclAllReduce(rank->in, rank->out, 0, FLOAT32, SUM, comm, rank->stream));
 }
 
-/* A rank's thread: each operation is a call of its own, without a group. */
+static pthread_barrier_t prepared; /* all graphs are ready */
+
+/* A rank's thread: each operation is a call of its own, without a group, and after them comes a graph. */
 static void *serve_rank(void *argument) {
     rank_t *rank = argument;
+    CUgraphExec exec;
+    begin_captures(rank, 1);
+    NCCL_CHECK(ncclAllReduce(rank->in, rank->out, COUNT, INT64, SUM, rank->comm, rank->stream));
+    end_captures(rank, 1, &exec);
+    pthread_barrier_wait(&prepared);
     for (int i = 0; i < 20; i++) {
         CU_OK(cuCtxSetCurrent(rank->context));
         NCCL_CHECK(ncclAllReduce(rank->in, rank->out, COUNT, INT64, SUM, rank->comm, rank->stream));
+        launch(rank, 1, &exec);
     }
+    CU_OK(cuStreamSynchronize(rank->stream));
+    CU_OK(cuGraphExecDestroy(exec));
     return NULL;
 }
 
 static void run_threads(rank_t *ranks, int count) {
     pthread_t threads[MAX_RANKS];
+    check_equal("pthread_barrier_init", 0, pthread_barrier_init(&prepared, NULL, (unsigned) count));
     for (int i = 0; i < count; i++) {
         fill(&ranks[i], INT64, COUNT);
     }
@@ -432,6 +562,7 @@ static void run_threads(rank_t *ranks, int count) {
         pthread_join(threads[i], NULL);
         compare("ncclAllReduce by threads", &ranks[i], INT64, SUM, COUNT, expect_reduced);
     }
+    pthread_barrier_destroy(&prepared);
 }
 
 static int run_devices(void) {
@@ -465,6 +596,7 @@ static int run_devices(void) {
     run_all(ranks, count);
     run_factor(ranks, count);
     run_split(ranks, count);
+    run_graphs(ranks, count);
     run_threads(ranks, count);
     void *memory = NULL;
     NCCL_CHECK(ncclMemAlloc(&memory, 1 << 20));
@@ -531,6 +663,7 @@ static int serve_process(int number, int ranks, int ids[2], bool kills) {
     run_all(&rank, 1);
     run_factor(&rank, 1);
     run_split(&rank, 1);
+    run_graphs(&rank, 1);
     NCCL_CHECK(ncclCommFinalize(rank.comm));
     NCCL_CHECK(ncclCommDestroy(rank.comm));
     close_rank(&rank);

@@ -42,6 +42,12 @@ typedef struct hws_service {
     CUresult (*unsupported)(const char *name);
     /* Whether a stream captures, so that its work would become a node. */
     bool (*captures)(uint64_t stream);
+    /*
+     * Around work that uses an object, in a stream that captures: the nodes that use the same one run in the order of
+     * the calls, whatever streams of the capture they come from.
+     */
+    void (*begin_use)(uint64_t stream, uint64_t object);
+    void (*end_use)(uint64_t stream, uint64_t object);
 } hws_service_t;
 
 extern const hws_service_t hws_service;

@@ -356,6 +356,11 @@ static void leave(hws_capture_t *capture) {
             link = &entry->next;
         }
     }
+    while (capture->uses != NULL) {
+        hws_capture_use_t *use = capture->uses;
+        capture->uses = use->next;
+        free(use);
+    }
     free(capture);
 }
 

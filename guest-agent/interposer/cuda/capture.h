@@ -30,6 +30,13 @@ CUresult hws_capture_ask(CUstream stream);
 /* Whether the stream captures and its capture is valid. */
 bool hws_capture_captures(CUstream stream);
 
+/*
+ * Around work that uses an object, in a stream that captures: its nodes will depend on the node of the same capture that
+ * has used the object last.
+ */
+void hws_capture_begin_use(CUstream stream, uint64_t object);
+void hws_capture_end_use(CUstream stream, uint64_t object);
+
 /* CUDA's error for a query of a stream: its capture is invalid, or the legacy stream would wait for a capture. */
 CUresult hws_capture_ask_query(CUstream stream);
 

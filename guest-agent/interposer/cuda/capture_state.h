@@ -18,6 +18,13 @@ typedef struct hws_frontier {
     size_t count, capacity;
 } hws_frontier_t;
 
+/* The node of a capture that has used an object last. */
+typedef struct hws_capture_use {
+    struct hws_capture_use *next;
+    uint64_t object;
+    CUgraphNode node;
+} hws_capture_use_t;
+
 typedef struct hws_capture {
     unsigned long long id;
     CUstreamCaptureMode mode;
@@ -26,6 +33,7 @@ typedef struct hws_capture {
     uint64_t graph;     /* handle */
     bool own;           /* the graph was made for the capture */
     bool invalid;
+    hws_capture_use_t *uses; /* one for each object */
 } hws_capture_t;
 
 /* A stream that captures. */

@@ -41,6 +41,43 @@ CUresult hws_capture_add(CUstream stream, CUresult taken, struct hws_params *par
     return result;
 }
 
+static hws_capture_use_t *use_of(const hws_capture_t *capture, uint64_t object) {
+    hws_capture_use_t *use = capture->uses;
+    while (use != NULL && use->object != object) {
+        use = use->next;
+    }
+    return use;
+}
+
+void hws_capture_begin_use(CUstream stream, uint64_t object) {
+    hws_graph_lock();
+    hws_capture_stream_t *entry = hws_capture_find(stream);
+    const hws_capture_use_t *use = entry == NULL ? NULL : use_of(entry->capture, object);
+    const hws_node_t *last = use == NULL ? NULL : hws_node_get(use->node); /* NULL: the program has removed it */
+    if (last != NULL && !hws_frontier_join(&entry->frontier, &use->node, NULL, 1)) {
+        entry->capture->invalid = true;
+    }
+    hws_graph_unlock();
+}
+
+void hws_capture_end_use(CUstream stream, uint64_t object) {
+    hws_graph_lock();
+    hws_capture_stream_t *entry = hws_capture_find(stream);
+    if (entry != NULL && entry->frontier.count == 1) { /* otherwise the use has made no node */
+        hws_capture_use_t *use = use_of(entry->capture, object);
+        if (use == NULL && (use = calloc(1, sizeof *use)) != NULL) {
+            *use = (hws_capture_use_t) {.next = entry->capture->uses, .object = object};
+            entry->capture->uses = use;
+        }
+        if (use != NULL) {
+            use->node = entry->frontier.nodes[0];
+        } else {
+            entry->capture->invalid = true;
+        }
+    }
+    hws_graph_unlock();
+}
+
 /*
  * Handles the attribute that lets a kernel start before the preceding kernel has ended. Removes it from the node, where
  * it would have no effect, and makes it the type of the edges from preceding kernels.

@@ -80,6 +80,14 @@ static bool captures(uint64_t stream) {
     return HWS_CAPTURING() && hws_capture_captures((CUstream) (uintptr_t) stream);
 }
 
+static void begin_use(uint64_t stream, uint64_t object) {
+    hws_capture_begin_use((CUstream) (uintptr_t) stream, object);
+}
+
+static void end_use(uint64_t stream, uint64_t object) {
+    hws_capture_end_use((CUstream) (uintptr_t) stream, object);
+}
+
 static int work(uint64_t stream, uint32_t opcode, uint32_t flags, const void *payload, uint32_t payload_bytes,
                 const void *bulk, uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p) {
     if (captures(stream)) {
@@ -151,4 +159,6 @@ const hws_service_t hws_service = {
     .may_issue = may_issue,
     .unsupported = hws_unsupported,
     .captures = captures,
+    .begin_use = begin_use,
+    .end_use = end_use,
 };

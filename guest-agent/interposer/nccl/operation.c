@@ -4,22 +4,86 @@
 #include "hws_nccl_calls.h"
 #include "hws_nccl_functions.h"
 
-/* Refuses streams that capture: a graph would have to wait for other ranks each time that it runs. */
-static ncclResult_t check_stream(uint64_t stream) {
-    HWS_NEED(hws_math_may_issue((CUstream) (uintptr_t) stream) == CUDA_SUCCESS, ncclUnhandledCudaError);
-    if (__builtin_expect(hws_math_service()->captures(stream), 0)) {
-        hws_math_unsupported("NCCL in a stream that captures");
+#include <stdlib.h>
+
+static ncclResult_t run_all(const HwsNcclOperation *operations, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        HWS_NEED(hws_math_may_issue((CUstream) (uintptr_t) operations[i].stream) == CUDA_SUCCESS,
+                 ncclUnhandledCudaError);
+    }
+    return count == 1 ? hws_call_hwsNcclRun(operations) : hws_call_hwsNcclRunGroup(operations, count);
+}
+
+/* The operations of one stream, which captures. Their node is made in the communicator's context, as NCCL does. */
+static ncclResult_t run_captured(const HwsNcclOperation *operations, uint32_t count) {
+    const hws_service_t *service = hws_math_service();
+    const hws_nccl_comm_t *comm = hws_nccl_find((ncclComm_t) (uintptr_t) operations->comm);
+    HWS_NEED(comm != NULL, ncclInvalidArgument);
+    CUcontext before = NULL;
+    HWS_NEED(cuCtxGetCurrent(&before) == CUDA_SUCCESS
+                 && cuCtxSetCurrent((CUcontext) (uintptr_t) comm->context) == CUDA_SUCCESS,
+             ncclUnhandledCudaError);
+    for (uint32_t i = 0; i < count; i++) {
+        service->begin_use(operations->stream, operations[i].comm);
+    }
+    ncclResult_t result = run_all(operations, count);
+    for (uint32_t i = 0; i < count; i++) {
+        service->end_use(operations->stream, operations[i].comm);
+    }
+    HWS_NEED(cuCtxSetCurrent(before) == CUDA_SUCCESS, ncclUnhandledCudaError);
+    return result;
+}
+
+/* Whether a communicator has operations in two streams. Such a group cannot be split by streams. */
+static bool is_spread(const HwsNcclOperation *operations, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            if (operations[i].comm == operations[j].comm && operations[i].stream != operations[j].stream) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/*
+ * A group with a stream that captures: the operations of each stream become a node of its own, or run. A kernel of NCCL
+ * waits for the other ranks only, so it may begin before those of the group's other streams are issued.
+ */
+static ncclResult_t run_by_streams(const HwsNcclOperation *operations, uint32_t count) {
+    if (is_spread(operations, count)) {
+        hws_math_unsupported("a group of NCCL with several streams of a communicator, of which one captures");
         return ncclInvalidUsage;
     }
-    return ncclSuccess;
+    HwsNcclOperation *some = calloc(count, sizeof *some);
+    bool *done = calloc(count, sizeof *done);
+    ncclResult_t result = some == NULL || done == NULL ? ncclSystemError : ncclSuccess;
+    for (uint32_t i = 0; result == ncclSuccess && i < count; i++) {
+        uint32_t found = 0;
+        for (uint32_t j = i; j < count; j++) {
+            if (!done[j] && operations[j].stream == operations[i].stream) {
+                some[found++] = operations[j];
+                done[j] = true;
+            }
+        }
+        if (found > 0) {
+            result =
+                hws_math_service()->captures(operations[i].stream) ? run_captured(some, found) : run_all(some, found);
+        }
+    }
+    free(some);
+    free(done);
+    return result;
 }
 
 ncclResult_t hws_nccl_send(const HwsNcclOperation *operations, uint32_t count) {
     HWS_ENTER();
+    bool captures = false;
     for (uint32_t i = 0; i < count; i++) {
-        HWS_TRY(hws_nccl_note(check_stream(operations[i].stream)));
+        captures = captures || hws_math_service()->captures(operations[i].stream);
     }
-    return hws_nccl_note(count == 1 ? hws_call_hwsNcclRun(operations) : hws_call_hwsNcclRunGroup(operations, count));
+    return hws_nccl_note(__builtin_expect(captures, 0) ? run_by_streams(operations, count)
+                                                       : run_all(operations, count));
 }
 
 /* Whether a number of numbers fits into memory, for all ranks. */

@@ -103,6 +103,16 @@ bool hws_capture_captures(CUstream stream) {
     return stream == (CUstream) (uintptr_t) 3;
 }
 
+void hws_capture_begin_use(CUstream stream, uint64_t object) {
+    (void) stream;
+    (void) object;
+}
+
+void hws_capture_end_use(CUstream stream, uint64_t object) {
+    (void) stream;
+    (void) object;
+}
+
 static uint32_t captured; /* opcode */
 
 int hws_library_capture(CUstream stream, uint32_t opcode, const void *payload, uint32_t payload_bytes, const void *bulk,

@@ -76,6 +76,16 @@ static bool captures(uint64_t stream) {
     return session.capturing != 0 && stream == session.capturing;
 }
 
+static void begin_use(uint64_t stream, uint64_t object) {
+    HWS_CHECK(captures(stream));
+    session.in_use += object;
+}
+
+static void end_use(uint64_t stream, uint64_t object) {
+    HWS_CHECK(captures(stream) && session.in_use >= object);
+    session.in_use -= object;
+}
+
 static const hws_service_t service = {.gate = &session.gate,
                                       .handle_new = handle_new,
                                       .handle_attach = handle_attach,
@@ -83,7 +93,9 @@ static const hws_service_t service = {.gate = &session.gate,
                                       .handle_drop = hws_handle_drop,
                                       .may_issue = may_issue,
                                       .unsupported = unsupported,
-                                      .captures = captures};
+                                      .captures = captures,
+                                      .begin_use = begin_use,
+                                      .end_use = end_use};
 
 const hws_service_t *hws_math_service(void) {
     return &service;

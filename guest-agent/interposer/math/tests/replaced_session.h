@@ -17,6 +17,7 @@ typedef struct session {
     bool has_context;   /* true at first */
     uintptr_t context;  /* the current one; 7 at first */
     uint64_t capturing; /* a stream; 0 for none */
+    uint64_t in_use;    /* sum of the objects that work in that stream uses */
     int made, dropped;  /* handles */
     int records;
     int unsupported; /* calls that are not forwarded */

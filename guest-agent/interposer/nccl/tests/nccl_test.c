@@ -14,6 +14,8 @@
 static int answer;    /* to the next records */
 static int ranks = 2; /* of the next communicators */
 static int async_error;
+static uint64_t expected_use; /* by the next operation, in the context of device 1; 0: no matter */
+static int seen_captures;
 
 CUresult cuCtxSetCurrent(CUcontext context) {
     session.context = (uintptr_t) context;
@@ -57,6 +59,10 @@ int hws_probe(uint32_t opcode, uint32_t flags, const void *payload, uint32_t pay
     HWS_CHECK(opcode == HWS_OPCODE_hwsNcclRun && payload_bytes == sizeof(HwsNcclOperation));
     for (uint32_t i = 0; i < count; i++) { /* what it does, with how many numbers and by whom, belongs to the kind */
         HWS_CHECK(ranges[i].offset >= offsetof(HwsNcclOperation, stream));
+    }
+    if (expected_use != 0) {
+        HWS_CHECK(session.in_use == expected_use && session.context == 8);
+        seen_captures++;
     }
     session_keep(opcode, payload, payload_bytes);
     return answer;
@@ -171,11 +177,40 @@ static void should_refuse_wrong_arguments(void) {
     HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, comms[0], (CUstream) (uintptr_t) SESSION_INVALIDATED)
               == ncclUnhandledCudaError);
     HWS_CHECK(session.records == before);
+}
+
+#define CAPTURING ((CUstream) (uintptr_t) 21)
+#define DIRECT ((CUstream) (uintptr_t) 22)
+
+static void should_capture_in_the_communicators_context(void) {
+    int before = session.records;
     session.capturing = 21;
-    HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, comms[0], (CUstream) (uintptr_t) 21)
-              == ncclInvalidUsage);
-    HWS_CHECK(session.records == before && session.unsupported == 1);
+    expected_use = (uintptr_t) comms[1];
+    HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, comms[1], CAPTURING) == ncclSuccess);
+    HWS_CHECK(session.records == before + 1 && session.last_opcode == HWS_OPCODE_hwsNcclRun);
+    answer = ncclInvalidUsage;
+    HWS_CHECK(ncclAllReduce(BUFFER, BUFFER, 1, ncclInt8, ncclSum, comms[1], CAPTURING) == ncclInvalidUsage);
+    answer = 0;
+    HWS_CHECK(seen_captures == 2 && session.in_use == 0 && session.context == 7); /* as before */
+    expected_use = 0;
+    session.capturing = 0;
+}
+
+static void should_split_groups_by_streams_when_one_captures(void) {
+    int before = session.records;
+    session.capturing = 21;
+    HWS_CHECK(ncclGroupStart() == ncclSuccess);
+    HWS_CHECK(ncclSend(BUFFER, 3, ncclInt8, 1, comms[0], DIRECT) == ncclSuccess);
+    HWS_CHECK(ncclSend(BUFFER, 3, ncclInt8, 0, comms[1], CAPTURING) == ncclSuccess);
+    HWS_CHECK(ncclRecv(BUFFER, 3, ncclInt8, 0, comms[1], CAPTURING) == ncclSuccess);
+    HWS_CHECK(ncclGroupEnd() == ncclSuccess && session.records == before + 2);
+    HWS_CHECK(session.last_opcode == HWS_OPCODE_hwsNcclRunGroup && session.in_use == 0);
+    HWS_CHECK(ncclGroupStart() == ncclSuccess);
+    HWS_CHECK(ncclSend(BUFFER, 3, ncclInt8, 1, comms[0], DIRECT) == ncclSuccess);
+    HWS_CHECK(ncclRecv(BUFFER, 3, ncclInt8, 1, comms[0], CAPTURING) == ncclSuccess);
+    HWS_CHECK(ncclGroupEnd() == ncclInvalidUsage && session.records == before + 2 && session.unsupported == 1);
     HWS_CHECK(strcmp(ncclGetLastError(comms[0]), ncclGetErrorString(ncclInvalidUsage)) == 0);
+    session.capturing = 0;
 }
 
 static void should_carry_factors(void) {
@@ -249,6 +284,8 @@ int main(void) {
     should_send_a_group_at_its_end();
     should_report_errors_of_a_group_at_its_end();
     should_refuse_wrong_arguments();
+    should_capture_in_the_communicators_context();
+    should_split_groups_by_streams_when_one_captures();
     should_carry_factors();
     should_make_the_communicators_of_a_group_together();
     should_take_the_choices_of_a_program();
