@@ -3,6 +3,7 @@ import os
 import sys
 import tempfile
 import time
+from unittest import mock
 
 from hawser_cases import UNSUPPORTED, case, main, need
 
@@ -116,6 +117,86 @@ def _training(rank, ranks, steps):
 @case(steps=100, tolerance=1e-6)
 def data_parallel_training(steps, timer):
     seconds, result = spread(_training, steps)
+    timer.seconds = seconds
+    return result
+
+
+def _captured(rank, ranks):
+    own = torch.zeros(1000, device="cuda")
+    total = torch.zeros_like(own)
+    gathered = torch.zeros(1000 * ranks, device="cuda")
+    part = torch.zeros(1000, device="cuda")
+    received = torch.zeros_like(own)
+
+    def communicate():
+        total.copy_(own)
+        dist.all_reduce(total)
+        dist.all_gather_into_tensor(gathered, total * 0.5 + own)
+        dist.reduce_scatter_tensor(part, gathered)
+        operations = [dist.P2POp(dist.isend, part, (rank + 1) % ranks),
+                      dist.P2POp(dist.irecv, received, (rank - 1) % ranks)]
+        for work in dist.batch_isend_irecv(operations):
+            work.wait()
+
+    communicate()  # the first call of a kind connects the ranks
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        communicate()
+    result = []
+    for replay in range(5):
+        own.copy_(torch.arange(1000, dtype=torch.float32) + 1000 * rank + replay)
+        graph.replay()
+        if replay % 2 == 1:
+            dist.all_reduce(received)  # not captured, behind the graph
+        result.append([one.double().sum().item() for one in (total, gathered, part, received)])
+    return result
+
+
+@case()
+def captured_collectives():
+    return spread(_captured)
+
+
+def _captured_training(rank, ranks, steps):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10)).cuda()
+    data = torch.Generator().manual_seed(rank)
+    inputs = torch.randn(64, 256, generator=data).cuda()
+    labels = torch.randint(10, (64,), generator=data).cuda()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):  # PyTorch asks for 11 steps before the capture
+        model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank])
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, capturable=True)
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        for _ in range(11):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+    losses = []
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    for _ in range(steps):
+        graph.replay()
+        losses.append(loss.detach().clone())
+    torch.cuda.synchronize()
+    return time.perf_counter() - began, [torch.stack(losses[::10]).sum().item(), losses[-1].item(), ranks]
+
+
+@case(steps=100, tolerance=1e-6)
+def data_parallel_graph(steps, timer):
+    with mock.patch.dict(os.environ, {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}):  # as PyTorch asks for captures of DDP
+        seconds, result = spread(_captured_training, steps)
     timer.seconds = seconds
     return result
 
