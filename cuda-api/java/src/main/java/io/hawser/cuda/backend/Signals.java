@@ -7,6 +7,9 @@ import java.lang.foreign.MemorySegment;
  * thread.
  */
 public interface Signals {
+    /** Entries of a stream's queue that {@link #await} takes at most. {@link #write} takes one. */
+    int AWAIT_ENTRIES = 2;
+
     /**
      * Lets streams use a page of shared memory.
      *
@@ -31,8 +34,7 @@ public interface Signals {
     int write(long stream, MemorySegment word, int number);
 
     /**
-     * Makes the later work of a stream wait until a word's difference to a number is not negative. That takes up to two
-     * entries of the stream's queue.
+     * Makes the later work of a stream wait until a word's difference to a number is not negative.
      *
      * @param stream native stream of the current context.
      * @param word 4 bytes of an open page.

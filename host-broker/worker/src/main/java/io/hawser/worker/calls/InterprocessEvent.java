@@ -81,6 +81,7 @@ final class InterprocessEvent {
     }
 
     private int recordBehindLocal(StreamState side) {
+        session.work().issued(side, 1); // in the guest's streams, the record of the driver's event counts
         int result = driver.cuStreamWaitEvent(side.stream(), local, 0);
         return result != 0 ? result : write(side);
     }
@@ -99,7 +100,6 @@ final class InterprocessEvent {
             LOG.log(Level.WARNING, "session {0}: {1}", session.id(), e.getMessage());
             return CudaResult.UNKNOWN;
         }
-        session.work().issued(stream, 2);
         int before = number - EventPage.SLOTS;
         int result = page.isDone(before) ? 0 : await(stream, before);
         if (result == 0) {
@@ -148,6 +148,7 @@ final class InterprocessEvent {
     }
 
     private int await(StreamState stream, int number) {
+        session.work().issued(stream, Signals.AWAIT_ENTRIES);
         int result = signals.await(stream.stream(), page.value(number), number);
         if (result == 0) {
             Gates.Gate gate = session.gates().open();

@@ -1,6 +1,7 @@
 package io.hawser.worker.session;
 
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.Signals;
 import io.hawser.worker.channel.Outbox;
 import io.hawser.worker.channel.RecordCutter;
 import io.hawser.worker.memory.StagingPool;
@@ -334,7 +335,7 @@ public final class StreamWork {
 
     /** Opens a gate, because a stream waits for a copy. */
     void opened(DeviceRead read, StreamState stream) {
-        issued(stream, WaitWords.ENTRIES);
+        issued(stream, Signals.AWAIT_ENTRIES);
         reads.put(read, gates.open());
     }
 

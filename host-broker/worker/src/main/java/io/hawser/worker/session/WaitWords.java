@@ -13,9 +13,6 @@ import java.util.ArrayDeque;
  * every other (580.159, H200). Session thread only.
  */
 final class WaitWords {
-    /** Entries of a stream's queue that a wait takes ({@link Signals#await}). */
-    static final int ENTRIES = 2;
-
     private static final int PAGE_BYTES = 4096;
     private static final VarHandle VALUE = ValueLayout.JAVA_INT.varHandle();
 

@@ -315,6 +315,29 @@ class IpcCallsTest {
         }
     }
 
+    /** The driver would block the session's thread, which alone can answer the guest. */
+    @Test
+    void shouldHoldWaitsThatTheDriversQueueDoesNotTake() throws IOException {
+        int descriptor = EventPage.create();
+        try (EventPage page = EventPage.map(descriptor); Rig rig = Rig.withGuest(Carrier.TCP)) {
+            rig.gpu().blockLikeNvidia(1024);
+            Guest guest = rig.guest();
+            long opened = guest.newId(HandleKind.EVENT);
+            assertEquals(0, openEvent(rig, opened, descriptor, 0).status());
+            page.claim(1000); // another session's record, which its stream has not reached
+            long stream = guest.createStream();
+            for (int i = 0; i < 600; i++) {
+                waitFor(guest, stream, opened);
+            }
+            assertEquals(CUresult.CUDA_ERROR_NOT_READY, guest.call(CudaOpcodes.cuStreamQuery, stream).status());
+            page.endRecords(1000);
+            assertEquals(0, guest.synchronize(stream));
+            rig.leave();
+        } finally {
+            Descriptors.close(descriptor);
+        }
+    }
+
     @Test
     void shouldShowItsRecordsToOtherSessions() throws IOException {
         int descriptor = EventPage.create();
