@@ -29,6 +29,7 @@ import io.hawser.worker.fixture.Rig;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
@@ -279,17 +280,18 @@ class NcclCallsTest {
             Guest guest = rig.guest();
             long stream = guest.createStream();
             long data = guest.allocate(BYTES);
-            long other = guest.allocate(BYTES);
+            long module = guest.newId(HandleKind.MODULE);
+            byte[] image = "image fill".getBytes(StandardCharsets.US_ASCII);
             long comm = make(guest, 2, 0);
             make(guest, 2, 1);
             long exec = captured(guest, comm, data);
             HeapNccl nccl = HeapMath.ncclOf(rig.gpu());
             nccl.inGraphs = new CountDownLatch(1);
             guest.send(CudaOpcodes.cuGraphLaunch, Guest.CREDITED, exec, stream);
-            guest.as(2).send(Guest.MEM_FREE, 0, other);
-            assertEquals(0, guest.call(NcclOpcodes.hwsNcclAsyncError, comm).status());
+            long load = guest.as(2).send(Guest.IMAGE_LOAD, Guest.REPLY, out -> Guest.image(out, module, 0, image));
+            assertEquals(0, guest.as(1).call(NcclOpcodes.hwsNcclAsyncError, comm).status());
             nccl.inGraphs.countDown();
-            assertEquals(0, guest.synchronize(stream));
+            assertEquals(0, guest.replyTo(load).status());
             rig.leave();
         }
     }
