@@ -293,8 +293,8 @@ final class NcclCalls implements LibraryCalls, FactsManualCalls<Call>, Communica
     }
 
     /**
-     * What the streams may wait for. If other ranks of a communicator are in the same guest process and have no part in
-     * the group, it is a later call of the guest. Calls that wait for the device are then postponed.
+     * Finds out what the streams may wait for. If other ranks of a communicator are in the same guest process and have
+     * no part in the group, it is a later call of the guest. Calls that wait for the device are then postponed.
      */
     private static GraphState.Waits waits(Set<Handle> members) {
         GraphState.Waits waits = GraphState.Waits.FOR_NOTHING;

@@ -169,7 +169,7 @@ public final class Call implements CallContext {
         capture.waits = waits;
     }
 
-    /** What the kernels of a captured call wait for. */
+    /** Returns what the kernels of a captured call wait for. */
     public GraphState.Waits waits() {
         return capture.waits;
     }

@@ -94,7 +94,7 @@ public final class GraphExecState {
         checkedRemovals = -1;
     }
 
-    /** What the kernels of a launch may wait for. */
+    /** Returns what the kernels of a launch may wait for. */
     public GraphState.Waits waits() {
         return waits;
     }

@@ -144,7 +144,7 @@ public final class GraphState {
     private boolean isGone;
     private Captured captured;
 
-    /** What kernels wait for while they run. */
+    /** The things that kernels wait for while they run. */
     public enum Waits {
         /** Nothing. */
         FOR_NOTHING,
@@ -198,7 +198,7 @@ public final class GraphState {
         return captured;
     }
 
-    /** What the kernels of a captured graph wait for; nothing for a graph of the guest's nodes. */
+    /** Returns what the kernels of a captured graph wait for; nothing for a graph of the guest's nodes. */
     public Waits waits() {
         return captured == null ? Waits.FOR_NOTHING : captured.waits();
     }
