@@ -30,8 +30,8 @@ class ProgramsIT {
     private static final int UNSUPPORTED = 77;
     /** Programs of math libraries: the build has OpenBLAS for those that need it. */
     private static final Set<String> MATH = Set.of("drv_cublas", "drv_blas", "drv_cublaslt", "drv_cublas_capture",
-        "drv_cudnn", "drv_cudnn_elements", "drv_cudnn_graphs", "drv_cudnn_layers", "drv_cufft", "drv_curand",
-        "drv_cusolver", "drv_cusolver_sparse", "drv_cusparse", "drv_training_step");
+        "drv_cublas_xt", "drv_cudnn", "drv_cudnn_elements", "drv_cudnn_graphs", "drv_cudnn_layers", "drv_cufft",
+        "drv_curand", "drv_cusolver", "drv_cusolver_sparse", "drv_cusparse", "drv_training_step");
     /** Programs that use an unsupported function; the guest library names it once on stderr. */
     private static final Set<String> REFUSED_IN_PART = Set.of("drv_errors", "refused_kernels", "pinned_sums");
     /** The same for one carrier: a region may be full. */

@@ -2,6 +2,7 @@ package io.hawser.system;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.file.Path;
@@ -21,6 +22,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 /** Guests of a vGPU that has all GPUs of a machine with three, which the software GPU simulates. */
 class SeveralGpusIT {
     private static final String DEVICES = "3";
+    private static final int UNSUPPORTED = 77;
     private static final int NO_GPU = 1; // exit code of a program without a GPU
 
     @TempDir
@@ -56,6 +58,18 @@ class SeveralGpusIT {
             try (GuestProgram program = GuestProgram.start(broker, carrier, name)) {
                 program.await().assertPassed().assertOver(carrier);
             }
+        }
+    }
+
+    /** Needs the build's OpenBLAS. */
+    @ParameterizedTest
+    @EnumSource
+    void shouldDealTheTilesOfCublasXtToAll(Carrier carrier) throws Exception {
+        try (GuestProgram program = GuestProgram.start(broker, carrier, "drv_cublas_xt")) {
+            GuestProgram.Result result = program.await();
+            assumeTrue(result.exit() != UNSUPPORTED, result.out());
+            result.assertPassed().assertOver(carrier);
+            assertTrue(result.out().contains(DEVICES + " boards"), result.out());
         }
     }
 
