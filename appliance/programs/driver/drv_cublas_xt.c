@@ -10,7 +10,7 @@
 #include <complex.h>
 #include <pthread.h>
 
-enum { NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
+enum { NOT_INITIALIZED = 1, INVALID_VALUE = 7, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 };
 enum { OP_N = 0, OP_T = 1, OP_C = 2, LOWER = 0, UPPER = 1, ALL = 2, NON_UNIT = 0, UNIT = 1, LEFT = 0, RIGHT = 1 };
 enum { PAGEABLE, PINNED, DEVICE, MANAGED, PLACES };
 enum { GENERAL, SYMMETRIC, HERMITIAN, TRIANGULAR };
@@ -496,10 +496,8 @@ static void check_arguments(void) {
 static void check_settings(int boards, int *devices) {
     int value = -1, most = 0;
     OK(cublasXtMaxBoards(&most));
-    OK(cublasXtGetNumBoards(boards, devices, &value));
-    if (most < 1 || value < 1) {
-        check_fail("boards, expected at least 1, got %d and %d", most, value);
-    }
+    OK(cublasXtGetNumBoards(boards, devices, &value)); /* 0 natively for one H200 */
+    check_true("at least one board is possible", most >= 1);
     IS(INVALID_VALUE, cublasXtSetBlockDim(handle, 0));
     OK(cublasXtSetBlockDim(handle, BLOCK));
     OK(cublasXtGetBlockDim(handle, &value));
@@ -519,7 +517,7 @@ static void check_settings(int boards, int *devices) {
     float number = 1;
     IS(NOT_INITIALIZED,
        cublasXtSgemm(second, OP_N, OP_N, 1, 1, 1, &number, &number, 1, &number, 1, &number, &number, 1));
-    IS(INVALID_VALUE, cublasXtDeviceSelect(second, 1, &none));
+    IS(INTERNAL_ERROR, cublasXtDeviceSelect(second, 1, &none));
     OK(cublasXtDestroy(second));
 }
 

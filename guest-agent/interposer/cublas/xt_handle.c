@@ -5,6 +5,7 @@
 
 #define HWS_XT_MAGIC 0x7878746c62756375
 #define HWS_XT_BLOCK 2048
+#define HWS_XT_MAX_BOARDS 1024 /* as of cuBLAS 13 on an H200 */
 
 #define HWS_XT_HANDLE(handle) HWS_NEED(hws_xt_is_handle(handle), CUBLAS_STATUS_NOT_INITIALIZED)
 
@@ -60,10 +61,10 @@ static void close_boards(hws_xt_board_t *board, int count) {
     free(board);
 }
 
-/* Documented: a device of no use is an invalid value. Lack of memory and of the library stay what they are. */
+/* As cuBLAS 13 answers for a device that does not exist. Lack of memory and of the library stay what they are. */
 static cublasStatus_t refusal(cublasStatus_t status) {
     return status == CUBLAS_STATUS_ALLOC_FAILED || status == CUBLAS_STATUS_NOT_SUPPORTED ? status
-                                                                                         : CUBLAS_STATUS_INVALID_VALUE;
+                                                                                         : CUBLAS_STATUS_INTERNAL_ERROR;
 }
 
 /*
@@ -116,17 +117,18 @@ HWS_EXPORT cublasStatus_t cublasXtDeviceSelect(cublasXtHandle_t handle, int nbDe
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* A board with several GPUs counts once at NVIDIA; here each GPU is a board. */
+/* The limit of the library, not what the machine has. */
 HWS_EXPORT cublasStatus_t cublasXtMaxBoards(int *nbGpuBoards) {
     HWS_REQUIRE(nbGpuBoards != NULL);
-    HWS_NEED(cuInit(0) == CUDA_SUCCESS && cuDeviceGetCount(nbGpuBoards) == CUDA_SUCCESS, CUBLAS_STATUS_NOT_INITIALIZED);
+    *nbGpuBoards = HWS_XT_MAX_BOARDS;
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* Each GPU is a board. */
 HWS_EXPORT cublasStatus_t cublasXtGetNumBoards(int nbDevices, int *deviceId, int *nbBoards) {
     int devices;
     HWS_REQUIRE(nbDevices > 0 && deviceId != NULL && nbBoards != NULL);
-    HWS_XT_OK(cublasXtMaxBoards(&devices));
+    HWS_NEED(cuInit(0) == CUDA_SUCCESS && cuDeviceGetCount(&devices) == CUDA_SUCCESS, CUBLAS_STATUS_NOT_INITIALIZED);
     int different = 0;
     for (int i = 0; i < nbDevices; i++) {
         HWS_REQUIRE(deviceId[i] >= 0 && deviceId[i] < devices);
