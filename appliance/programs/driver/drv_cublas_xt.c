@@ -433,8 +433,10 @@ static void check_nothing(void) {
         for (int without_terms = 0; without_terms < 2; without_terms++) {
             make(&a, M, K, 1);
             make(&b, K, N, 2);
-            beta = factors[i];
+            beta =
+                1; /* numbers in c, also for a factor of 0: NVIDIA's library multiplies them where there are no terms */
             make_c(M, N, ALL);
+            beta = factors[i];
             for (int at = 0; at < M * N; at++) {
                 size_t element = (size_t) (at / M) * c.ld + (size_t) (at % M);
                 expected[element] = beta == 0 ? 0 : beta * c.value[element];
