@@ -82,6 +82,21 @@ static void give_bit(_Atomic uint64_t *set, uint32_t chunk) {
     atomic_fetch_or_explicit(set, bit(chunk), memory_order_release);
 }
 
+/*
+ * Takes a left chunk that the worker no longer reads. Only its owner knows this for certain: between a look at the chunk
+ * and its taking, another thread may take it, use it and leave it again.
+ */
+static bool take_left_chunk(uint32_t chunk) {
+    if (!hws_shm_chunk_ready(chunk) || !take_bit(&left_chunks, chunk)) {
+        return false;
+    }
+    if (hws_shm_chunk_ready(chunk)) {
+        return true;
+    }
+    give_bit(&left_chunks, chunk);
+    return false;
+}
+
 /* Takes the lowest free chunk, because caches most likely hold it. */
 static bool take_chunk(uint32_t *chunk_p) {
     uint64_t candidates;
@@ -95,7 +110,7 @@ static bool take_chunk(uint32_t *chunk_p) {
     candidates = atomic_load_explicit(&left_chunks, memory_order_relaxed);
     for (; candidates != 0; candidates &= candidates - 1) {
         uint32_t chunk = (uint32_t) __builtin_ctzll(candidates);
-        if (hws_shm_chunk_ready(chunk) && take_bit(&left_chunks, chunk)) {
+        if (take_left_chunk(chunk)) {
             *chunk_p = chunk;
             return true;
         }
@@ -108,7 +123,7 @@ uint32_t hws_bulk_free_chunks(void) {
     uint64_t left = atomic_load(&left_chunks);
     for (; left != 0; left &= left - 1) {
         uint32_t chunk = (uint32_t) __builtin_ctzll(left);
-        if (hws_shm_chunk_ready(chunk) && take_bit(&left_chunks, chunk)) {
+        if (take_left_chunk(chunk)) {
             give_bit(&free_chunks, chunk);
         }
     }

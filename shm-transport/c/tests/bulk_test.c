@@ -68,8 +68,16 @@ void hws_shm_chunk_cancel(uint32_t chunk) {
     atomic_store(&words[chunk], 0);
 }
 
+static void (*meanwhile)(void); /* what other threads do once, after a look at a chunk that is ready */
+
 bool hws_shm_chunk_ready(uint32_t chunk) {
-    return atomic_load(&words[chunk]) != HWS_CHUNK_BUSY;
+    bool is_ready = atomic_load(&words[chunk]) != HWS_CHUNK_BUSY;
+    if (is_ready && meanwhile != NULL) {
+        void (*run)(void) = meanwhile;
+        meanwhile = NULL;
+        run();
+    }
+    return is_ready;
 }
 
 int hws_shm_chunk_wait(uint32_t chunk) {
@@ -348,6 +356,39 @@ static void should_not_wait_for_the_stream_while_there_are_chunks(void) {
     free(device);
 }
 
+enum { PART = 32 << 10 };
+static uint8_t first_host[PART], first_device[PART], second_host[PART], second_device[PART];
+
+static void copy_part_to(stream_t *stream, uint8_t *host, uint8_t *device) {
+    target_t *target = &(target_t) {.stream = stream, .device = device};
+    hws_bulk_copy_t copy = box(true, host, PART, 1, 1, PART, PART, target);
+    HWS_CHECK(hws_bulk_run(&copy) == 0);
+}
+
+static void copy_second(void) {
+    copy_part_to(&streams[2], second_host, second_device);
+}
+
+/* A look at a left chunk does not tell what the next thread does with it. */
+static void should_not_take_a_left_chunk_that_is_in_use_again(void) {
+    fill(first_host, PART, 7);
+    fill(second_host, PART, 8);
+    stall(&streams[1], true);
+    for (int i = 0; i < CHUNKS; i++) {
+        copy_part_to(&streams[1], first_host, first_device);
+    }
+    stall(&streams[1], false);
+    for (uint32_t i = 0; i < CHUNKS; i++) {
+        HWS_CHECK(hws_shm_chunk_wait(i) == 0); /* all are left, and ready */
+    }
+    stall(&streams[2], true);
+    meanwhile = copy_second;
+    copy_part_to(&streams[0], first_host, first_device);
+    stall(&streams[2], false);
+    check_all_chunks_free();
+    HWS_CHECK(memcmp(first_host, first_device, PART) == 0 && memcmp(second_host, second_device, PART) == 0);
+}
+
 int main(void) {
     setenv("HAWSER_COPY_THREADS", "4", 1);
     for (int i = 0; i < STREAMS; i++) {
@@ -362,6 +403,7 @@ int main(void) {
     HWS_RUN(should_report_the_first_error_and_keep_every_chunk);
     HWS_RUN(should_not_wait_for_the_chunks_of_another_stream);
     HWS_RUN(should_not_wait_for_the_stream_while_there_are_chunks);
+    HWS_RUN(should_not_take_a_left_chunk_that_is_in_use_again);
     for (int i = 0; i < STREAMS; i++) {
         pthread_mutex_lock(&streams[i].lock);
         streams[i].stop = true;
