@@ -333,6 +333,7 @@ cublasStatus_t hws_xt_compute(cublasXtHandle_t handle, const hws_xt_product_t *p
     size_t boards = (size_t) handle->boards, lines = product->side == CUBLAS_SIDE_LEFT ? columns : rows;
     size_t pieces = has_lines(product) ? lines : rows * columns;
     size_t count = boards < pieces ? boards : pieces;
+    HWS_NEED(count > 0, CUBLAS_STATUS_SUCCESS);
     hws_xt_work_t *works = calloc(count, sizeof *works);
     pthread_t *threads = calloc(count, sizeof *threads);
     cublasStatus_t status = CUBLAS_STATUS_ALLOC_FAILED;
