@@ -3,29 +3,20 @@
  * small whole numbers: increments of both signs, triangles, bands and packed forms, results on host and device, arrays
  * of matrices, copies of vectors and matrices, wrong arguments. drv_cublas has the products of full matrices.
  */
+#include "check_blas.h"
 #include "check_driver.h"
 
-#include <complex.h>
 #include <dlfcn.h>
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
-enum { OP_N = 0, OP_T = 1, OP_C = 2, LOWER = 0, UPPER = 1, NON_UNIT = 0, UNIT = 1, LEFT = 0, RIGHT = 1 };
 enum { HOST = 0, DEVICE = 1 };
 #define N 7
 #define LD 9
 #define MOST (LD * LD)
 #define STEPS 3 /* the largest increment */
 
-typedef double complex z_t;
 typedef void *handle_t;
 
-typedef struct type {
-    char letter;
-    size_t bytes;
-    int is_complex, is_double;
-} type_t;
-static const type_t types[] = {{'S', 4, 0, 0}, {'D', 8, 0, 1}, {'C', 8, 1, 0}, {'Z', 16, 1, 1}};
-static const type_t *type; /* the one in use */
 static handle_t handle;
 static void *library;
 static int routines;
@@ -64,28 +55,6 @@ static void is(int expected, int got, const char *what) {
     }
 }
 #define OK(what, call) is(SUCCESS, (call), what)
-
-static void put(void *base, int at, z_t value) {
-    int parts = type->is_complex + 1;
-    for (int part = 0; part < parts; part++) {
-        double number = part == 0 ? creal(value) : cimag(value);
-        if (type->is_double) {
-            ((double *) base)[at * parts + part] = number;
-        } else {
-            ((float *) base)[at * parts + part] = (float) number;
-        }
-    }
-}
-
-static z_t get(const void *base, int at) {
-    int parts = type->is_complex + 1;
-    double number[2] = {0, 0};
-    for (int part = 0; part < parts; part++) {
-        number[part] =
-            type->is_double ? ((const double *) base)[at * parts + part] : ((const float *) base)[at * parts + part];
-    }
-    return number[0] + number[1] * I;
-}
 
 static z_t number(int seed, int at) {
     double re = (seed * 7919 + at * 104729) % 9 - 4, im = (seed * 1543 + at * 7907) % 7 - 3;

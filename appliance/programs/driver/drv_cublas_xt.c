@@ -5,13 +5,13 @@
  * values beside them, and the other triangles, must stay. --boards N takes N times device 0 (without the option, each
  * device once).
  */
+#include "check_blas.h"
 #include "check_library.h"
 
-#include <complex.h>
 #include <pthread.h>
 
 enum { NOT_INITIALIZED = 1, INVALID_VALUE = 7, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 };
-enum { OP_N = 0, OP_T = 1, OP_C = 2, LOWER = 0, UPPER = 1, ALL = 2, NON_UNIT = 0, UNIT = 1, LEFT = 0, RIGHT = 1 };
+enum { ALL = 2 }; /* beside LOWER and UPPER */
 enum { PAGEABLE, PINNED, DEVICE, MANAGED, PLACES };
 enum { GENERAL, SYMMETRIC, HERMITIAN, TRIANGULAR };
 #define BLOCK 24
@@ -24,16 +24,8 @@ enum { GENERAL, SYMMETRIC, HERMITIAN, TRIANGULAR };
 #define MAX_BOARDS 8
 #define THREADS 4
 
-typedef double complex z_t;
 typedef void *handle_t;
 
-typedef struct type {
-    char letter;
-    size_t bytes;
-    int is_complex, is_double;
-} type_t;
-static const type_t types[] = {{'S', 4, 0, 0}, {'D', 8, 0, 1}, {'C', 8, 1, 0}, {'Z', 16, 1, 1}};
-static const type_t *type; /* the one in use */
 static handle_t handle;
 static int calls, cases;
 
@@ -88,28 +80,6 @@ static void load(void) {
     FIND(cublasXtSgemm);
     FIND(cublasCreate_v2);
     FIND(cublasDestroy_v2);
-}
-
-static void put(void *base, size_t at, z_t value) {
-    size_t parts = (size_t) type->is_complex + 1;
-    for (size_t part = 0; part < parts; part++) {
-        double number = part == 0 ? creal(value) : cimag(value);
-        if (type->is_double) {
-            ((double *) base)[at * parts + part] = number;
-        } else {
-            ((float *) base)[at * parts + part] = (float) number;
-        }
-    }
-}
-
-static z_t get(const void *base, size_t at) {
-    size_t parts = (size_t) type->is_complex + 1;
-    double number[2] = {0, 0};
-    for (size_t part = 0; part < parts; part++) {
-        number[part] =
-            type->is_double ? ((const double *) base)[at * parts + part] : ((const float *) base)[at * parts + part];
-    }
-    return CMPLX(number[0], number[1]);
 }
 
 static z_t number(int seed, size_t at) {
