@@ -396,20 +396,26 @@ static void check_type(void) {
     }
 }
 
-/* Sizes and factors of 0, which leave c, scale it or make it 0. */
+/*
+ * Sizes and factors of 0. A factor alpha of 0 scales c. Without terms NVIDIA's library leaves c as it is, whatever beta
+ * is, except that host memory has any numbers afterwards where beta is 0.
+ */
 static void check_nothing(void) {
     static const double factors[] = {1, 0, 3};
     for (int i = 0; i < 3; i++) {
         for (int without_terms = 0; without_terms < 2; without_terms++) {
+            if (without_terms && factors[i] == 0) {
+                continue;
+            }
             make(&a, M, K, 1);
             make(&b, K, N, 2);
-            beta =
-                1; /* numbers in c, also for a factor of 0: NVIDIA's library multiplies them where there are no terms */
+            beta = 1; /* numbers in c, also for a factor of 0 */
             make_c(M, N, ALL);
             beta = factors[i];
             for (int at = 0; at < M * N; at++) {
                 size_t element = (size_t) (at / M) * c.ld + (size_t) (at % M);
-                expected[element] = beta == 0 ? 0 : beta * c.value[element];
+                z_t scaled = beta == 0 ? 0 : beta * c.value[element];
+                expected[element] = without_terms ? c.value[element] : scaled;
             }
             put(alpha_bytes, 0, without_terms ? 1 : 0);
             put(beta_bytes, 0, beta);
@@ -493,14 +499,16 @@ static void check_settings(int boards, int *devices) {
     OK(cublasXtDestroy(second));
 }
 
-/* A product with a handle of the thread's own, beside those of other threads. A thread without a context stays so. */
+/*
+ * A product with a handle of the thread's own, beside those of other threads. NVIDIA's library leaves the thread with
+ * the device's primary context, which it had not before.
+ */
 static void *multiply_alone(void *argument) {
     enum { SIZE = 40 };
     static const float one = 1, none = 0;
     float x[SIZE * SIZE], y[SIZE * SIZE], product[SIZE * SIZE];
     int seed = *(const int *) argument, device = 0;
     handle_t own;
-    CUcontext context;
     for (int i = 0; i < SIZE * SIZE; i++) {
         x[i] = (float) ((seed * 31 + i * 17) % 11 - 5);
         y[i] = (float) ((seed * 13 + i * 29) % 7 - 3);
@@ -519,10 +527,6 @@ static void *multiply_alone(void *argument) {
         }
     }
     OK(cublasXtDestroy(own));
-    CU_OK(cuCtxGetCurrent(&context));
-    if (context != NULL) {
-        check_fail("the context of a thread, expected none, product %p", (void *) context);
-    }
     return NULL;
 }
 

@@ -76,6 +76,9 @@ static cublasStatus_t compute(cublasXtHandle_t handle, hws_xt_product_t *product
     if (product->c.rows == 0 || product->c.columns == 0) {
         return CUBLAS_STATUS_SUCCESS;
     }
+    if (product->routine == HWS_XT_GENERAL && product->left.columns == 0) {
+        return CUBLAS_STATUS_SUCCESS; /* NVIDIA's library leaves c as it is, whatever beta is */
+    }
     product->block = (size_t) handle->block;
     product->alpha = read_number(type, scalars->alpha, scalars->real_alpha);
     product->beta = adds ? read_number(type, scalars->beta, scalars->real_beta) : hws_xt_real(type, 0);
