@@ -105,6 +105,7 @@ public final class WorkerMain {
         }
         int status;
         try {
+            CompilerThreads.lowerPriority();
             if (options.train() != 0) {
                 train(options);
                 return;
