@@ -5,7 +5,7 @@
  *   --blocks N    blocks of 256 threads; default 64
  *   --depth N     kernels in flight; with 1 it waits for each; default 1
  *   --seconds N   length of the measurement; with 0 it measures one kernel and ends
- *   --warm-up N   milliseconds of work before READY; default 500
+ *   --warm-up N   milliseconds of the same work before READY; default 500
  *   --at N        start time in seconds of the clock; default: when standard input ends, after READY
  *
  * Prints one line of JSON: the number of kernels that ended within the time, and the longest and the median time from a
@@ -30,6 +30,43 @@ static double clock_s(clockid_t clock) {
 static void launch(void) {
     void *parameters[] = {&bodies, &forces, &count};
     CU_OK(cuLaunchKernel(forces_of, blocks, 1, 1, THREADS, 1, 1, 0, NULL, parameters, NULL));
+}
+
+/* The kernels of a period, at most `depth` of them in flight. */
+typedef struct work {
+    long depth, in_time, samples;
+    double longest;
+} work_t;
+
+static CUevent events[MAX_DEPTH];
+static double *took; /* from a launch to its end, in seconds */
+
+/* Launches until `end` on the clock, at least once, and waits for all kernels. */
+static void run(work_t *work, double end) {
+    double begun[MAX_DEPTH], now = clock_s(CLOCK_MONOTONIC);
+    long launched = 0, ended = 0;
+    work->in_time = work->samples = 0;
+    work->longest = 0;
+    do {
+        if ((launched == 0 || now < end) && launched - ended < work->depth) {
+            begun[launched % work->depth] = now;
+            launch();
+            CU_OK(cuEventRecord(events[launched % work->depth], NULL));
+            launched++;
+        }
+        if (launched - ended == work->depth || now >= end) {
+            CU_OK(cuEventSynchronize(events[ended % work->depth]));
+            now = clock_s(CLOCK_MONOTONIC);
+            double time = now - begun[ended % work->depth];
+            work->longest = time > work->longest ? time : work->longest;
+            if (work->samples < MAX_SAMPLES) {
+                took[work->samples++] = time;
+            }
+            work->in_time += now <= end;
+            ended++;
+        }
+        now = clock_s(CLOCK_MONOTONIC);
+    } while (now < end || ended < launched);
 }
 
 static int compare(const void *a, const void *b) {
@@ -66,49 +103,20 @@ int main(int argc, char **argv) {
     bodies = check_device(NULL, most * 16);
     forces = check_device(NULL, (size_t) blocks * THREADS * 16);
     CU_OK(cuMemsetD32(bodies, 0x3f800000, most * 4));
-    CUevent events[MAX_DEPTH];
-    double begun[MAX_DEPTH], *took = check_memory(MAX_SAMPLES * sizeof *took);
+    took = check_memory(MAX_SAMPLES * sizeof *took);
     for (long i = 0; i < depth; i++) {
         CU_OK(cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
     }
-    long warm_up_ms = check_option("--warm-up", 500);
-    double warm = clock_s(CLOCK_MONOTONIC) + (double) warm_up_ms * 1e-3, took_warm = 0;
-    do {
-        double before = clock_s(CLOCK_MONOTONIC);
-        launch();
-        CU_OK(cuCtxSynchronize());
-        took_warm = clock_s(CLOCK_MONOTONIC) - before;
-    } while (clock_s(CLOCK_MONOTONIC) < warm);
+    work_t work = {.depth = seconds == 0 ? 1 : depth};
+    run(&work, clock_s(CLOCK_MONOTONIC) + (double) check_option("--warm-up", 500) * 1e-3);
     if (seconds == 0) {
-        printf("{\"name\": \"kernel\", \"ms\": %.4f}\n", took_warm * 1e3);
+        printf("{\"name\": \"kernel\", \"ms\": %.4f}\n", took[work.samples - 1] * 1e3);
         return 0;
     }
     await_start(check_option("--at", 0));
-    double start = clock_s(CLOCK_MONOTONIC), end = start + (double) seconds, longest = 0;
-    long launched = 0, ended = 0, in_time = 0, samples = 0;
-    double now = start;
-    while (now < end || ended < launched) {
-        if (now < end && launched - ended < depth) {
-            begun[launched % depth] = now;
-            launch();
-            CU_OK(cuEventRecord(events[launched % depth], NULL));
-            launched++;
-        }
-        if (launched - ended == depth || now >= end) {
-            CU_OK(cuEventSynchronize(events[ended % depth]));
-            now = clock_s(CLOCK_MONOTONIC);
-            double time = now - begun[ended % depth];
-            longest = time > longest ? time : longest;
-            if (samples < MAX_SAMPLES) {
-                took[samples++] = time;
-            }
-            in_time += now <= end;
-            ended++;
-        }
-        now = clock_s(CLOCK_MONOTONIC);
-    }
-    qsort(took, (size_t) samples, sizeof *took, compare);
+    run(&work, clock_s(CLOCK_MONOTONIC) + (double) seconds);
+    qsort(took, (size_t) work.samples, sizeof *took, compare);
     printf("{\"name\": \"tenant\", \"kernels\": %ld, \"longest_ms\": %.3f, \"middle_ms\": %.3f, \"p99_ms\": %.3f}\n",
-           in_time, longest * 1e3, took[samples / 2] * 1e3, took[samples * 99 / 100] * 1e3);
+           work.in_time, work.longest * 1e3, took[work.samples / 2] * 1e3, took[work.samples * 99 / 100] * 1e3);
     return 0;
 }
