@@ -77,7 +77,7 @@ static cublasStatus_t compute(cublasXtHandle_t handle, hws_xt_product_t *product
         return CUBLAS_STATUS_SUCCESS;
     }
     if (product->routine == HWS_XT_GENERAL && product->left.columns == 0) {
-        return CUBLAS_STATUS_SUCCESS; /* NVIDIA's library leaves c as it is, whatever beta is */
+        return CUBLAS_STATUS_SUCCESS; /* NVIDIA's library does not scale c then */
     }
     product->block = (size_t) handle->block;
     product->alpha = read_number(type, scalars->alpha, scalars->real_alpha);
