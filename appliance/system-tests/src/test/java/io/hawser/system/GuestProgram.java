@@ -96,8 +96,17 @@ final class GuestProgram implements AutoCloseable {
 
     /** Starts a program by {@code hawser run}. */
     static GuestProgram startByCommand(BrokerProcess broker, Carrier carrier, Path program) throws IOException {
-        return start(carrier.environment(broker), program.getFileName().toString(),
-            List.of(Chain.COMMAND.toString(), "run", program.toString()));
+        return startByCommand(carrier.environment(broker), program.getFileName().toString(), program.toString());
+    }
+
+    /**
+     * Starts a program by {@code hawser run}, with these variables and no others that concern Hawser or the loader.
+     */
+    static GuestProgram startByCommand(Map<String, String> variables, String name, String... program)
+        throws IOException {
+        List<String> command = new ArrayList<>(List.of(Chain.COMMAND.toString(), "run"));
+        command.addAll(List.of(program));
+        return start(variables, name, command);
     }
 
     private static GuestProgram start(Map<String, String> variables, String name, List<String> command)
