@@ -291,20 +291,25 @@ static void blocks() {
     }
 }
 
-// Freed blocks take no memory of the device.
+// Freed blocks take no memory of the device. Other processes may take some meanwhile, but not in each of several tries.
 static void leftovers() {
     const size_t count = 1 << 22, tolerance = 64 << 20;
-    size_t before = 0, after = 0, total = 0;
-    CUDA_OK(cudaMemGetInfo(&before, &total));
-    for (int round = 0; round < 16; round++) {
-        int *block = pinned_array<int>(count, round % 2 == 0 ? cudaHostAllocMapped : cudaHostAllocDefault);
-        launch_add(block + count - 1, 1, 5, nullptr);
-        CUDA_OK(cudaDeviceSynchronize());
-        check_equal("the last value", 5, block[count - 1]);
-        CUDA_OK(cudaFreeHost(block));
+    const int tries = 10;
+    bool has_all = false;
+    for (int i = 0; i < tries && !has_all; i++) {
+        size_t before = 0, after = 0, total = 0;
+        CUDA_OK(cudaMemGetInfo(&before, &total));
+        for (int round = 0; round < 16; round++) {
+            int *block = pinned_array<int>(count, round % 2 == 0 ? cudaHostAllocMapped : cudaHostAllocDefault);
+            launch_add(block + count - 1, 1, 5, nullptr);
+            CUDA_OK(cudaDeviceSynchronize());
+            check_equal("the last value", 5, block[count - 1]);
+            CUDA_OK(cudaFreeHost(block));
+        }
+        CUDA_OK(cudaMemGetInfo(&after, &total));
+        has_all = after + tolerance >= before;
     }
-    CUDA_OK(cudaMemGetInfo(&after, &total));
-    check_true("the device has its memory again", after + tolerance >= before);
+    check_true("the device has its memory again", has_all);
 }
 
 static void pointers() {
