@@ -41,7 +41,7 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
 
     static final String USAGE = """
         usage: hawser-check [--quick] [--json FILE] [--markdown] [--programs NAME,...|all|none] [--no-benchmarks]
-                            [--carriers tcp,shm] [--backend auto|software|nvidia] [--tenants 1,2,4,8]
+                            [--carriers tcp,shm] [--backend auto|software|nvidia] [--tenants 1,2,4,8,16]
                             [--at-once N] [--setting NAME=VALUE] [--timeout SECONDS] [--cuda-lib DIR] [--keep]
 
         Starts a broker of its own and runs test programs and benchmarks through it over each carrier and, where there
@@ -54,7 +54,7 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
           --no-benchmarks  measures nothing, except what --at-once asks for
           --carriers       the carriers to test (tcp,shm)
           --backend        the GPU that the workers open (auto: NVIDIA's if there is one, else the software GPU)
-          --tenants        the numbers of identical programs that run at once (1,2,4,8); none skips them
+          --tenants        the numbers of identical programs that run at once (1,2,4,8,16); none skips them
           --at-once        the number of programs that start at once (32, at most 64), each a session; none skips them
           --setting        a setting of the brokers, such as hawser.pool.max-starting=8; may be repeated
           --timeout        seconds after which a program counts as hung (60); benchmarks have limits of their own
@@ -112,7 +112,7 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
             }
         }
         if (tenants == null) {
-            tenants = quick ? List.of() : List.of(1, 2, 4, 8);
+            tenants = quick ? List.of() : List.of(1, 2, 4, 8, 16);
         }
         if (atOnce < 0) {
             atOnce = quick || !benchmarks ? 0 : AT_ONCE;

@@ -20,7 +20,7 @@ class OptionsTest {
         Options options = Options.parse();
         assertTrue(options.runPrograms() && options.benchmarks());
         assertEquals(EnumSet.of(Way.TCP, Way.SHM), options.carriers());
-        assertEquals(List.of(1, 2, 4, 8), options.tenants());
+        assertEquals(List.of(1, 2, 4, 8, 16), options.tenants());
         assertEquals(32, options.atOnce());
         assertEquals("auto", options.backend());
     }
