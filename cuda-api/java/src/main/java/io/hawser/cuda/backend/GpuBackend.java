@@ -67,6 +67,13 @@ public interface GpuBackend extends AutoCloseable {
     }
 
     /**
+     * Runs the due actions of all work that the driver reports as done. Session thread; waits for nothing. The default
+     * does nothing: it is for a backend that runs them before its driver reports the work.
+     */
+    default void pass() {
+    }
+
+    /**
      * Sets whether the session thread calls {@link #poll} often, until the next call of this. While it does not, as
      * before the first call, the backend checks for completed work itself.
      */

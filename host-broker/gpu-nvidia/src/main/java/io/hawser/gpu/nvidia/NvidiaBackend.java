@@ -43,10 +43,7 @@ final class NvidiaBackend implements GpuBackend {
     /** CUDA 12.4, the first version whose driver reports a kernel's parameters; in the form of cuDriverGetVersion. */
     private static final int LEAST_DRIVER_VERSION = 12040;
 
-    /**
-     * With up to so many streams, each is queried to detect an idle context; an event costs as much as some queries.
-     */
-    private static final int MAX_STREAMS_QUERIED = 4;
+    private static final int MAX_STREAMS_QUERIED = 4; // of a context; an event costs as much as some queries
     /** Longest time that a session thread polls for the end of work instead of sleeping. */
     private static final long PATIENCE_NS = patienceNs(Runtime.getRuntime().availableProcessors());
 
@@ -311,10 +308,13 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public boolean poll() {
         boolean any = watches.poll() | markers.poll();
-        if (any) {
-            lastEndNs = System.nanoTime();
-        }
+        lastEndNs = any ? System.nanoTime() : lastEndNs;
         return any;
+    }
+
+    @Override
+    public void pass() {
+        markers.pass(); // which the watches have been behind since the request began: seal()
     }
 
     @Override

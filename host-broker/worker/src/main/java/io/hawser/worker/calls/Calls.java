@@ -180,6 +180,12 @@ public final class Calls implements CallDispatcher {
         return asksStream(opcode) || opcode == CudaOpcodes.cuEventQuery || opcode == CudaOpcodes.cuEventSynchronize;
     }
 
+    @Override
+    public boolean tellsProgress(int opcode) {
+        return opcode == CudaOpcodes.cuEventQuery || opcode == CudaOpcodes.cuStreamQuery
+            || opcode == CudaOpcodes.cuEventElapsedTime_v2;
+    }
+
     private static boolean asksStream(int opcode) {
         return opcode == CudaOpcodes.cuStreamQuery || opcode == CudaOpcodes.cuStreamSynchronize;
     }

@@ -64,6 +64,14 @@ public interface CallDispatcher {
     boolean asks(int opcode);
 
     /**
+     * Whether the guest learns by the success of a request that work is done, and the request did not wait for it.
+     *
+     * @param opcode opcode of any request.
+     * @return whether it does.
+     */
+    boolean tellsProgress(int opcode);
+
+    /**
      * The state for which a request asks.
      *
      * @param opcode an opcode that {@link #asks}.

@@ -75,7 +75,7 @@ final class DeviceRead {
             } else if (buffer != null) {
                 work.buffers().give(buffer);
             }
-            call.finishSynchronised(ended);
+            work.ended(call, ended);
         });
     }
 
@@ -190,6 +190,6 @@ final class DeviceRead {
             gate.give();
             gate = null;
         }
-        call.finishSynchronised(result != 0 ? result : status);
+        work.ended(call, result != 0 ? result : status);
     }
 }

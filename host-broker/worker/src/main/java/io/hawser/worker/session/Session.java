@@ -53,7 +53,7 @@ public final class Session implements RecordHandler {
     private final Set<Call> deferredCalls = new LinkedHashSet<>();
 
     private CallDispatcher dispatcher;
-    private int deferredError;
+    private final DeferredError deferredError = new DeferredError();
     private boolean ended;
     private boolean isLost;
 
@@ -476,6 +476,10 @@ public final class Session implements RecordHandler {
             return;
         }
         replies++;
+        if (result == 0 && work.isCopying() && dispatcher.tellsProgress(call.opcode())) {
+            backend.pass(); // the data of copies that are done must precede the reply
+            completions.run();
+        }
         if (result == 0) {
             outbox.append(call.reply(), call.reply().end());
         } else {
@@ -489,21 +493,14 @@ public final class Session implements RecordHandler {
      * @param result CUresult, 0 for none.
      */
     public void deferError(int result) {
-        if (result != 0 && deferredError == 0) {
-            deferredError = result;
+        if (deferredError.keep(result)) {
             LOG.log(Level.DEBUG, "session {0}: deferred error: CUresult={1}", id(), result);
         }
     }
 
     /** The result of a synchronising call: its own error, or the deferred one, which it returns only once. */
     int synchronised(int result) {
-        if (result != 0) {
-            deferredError = deferredError == result ? 0 : deferredError;
-            return result;
-        }
-        int delivered = deferredError;
-        deferredError = 0;
-        return delivered;
+        return deferredError.take(result);
     }
 
     /** Takes a deferred call back, for reuse. */
@@ -525,20 +522,12 @@ public final class Session implements RecordHandler {
         return objects;
     }
 
-    /**
-     * Work that waits in streams.
-     *
-     * @return never null.
-     */
+    /** Work that waits in streams. */
     public StreamWork work() {
         return work;
     }
 
-    /**
-     * Host functions of streams.
-     *
-     * @return never null.
-     */
+    /** Host functions of streams. */
     public Callbacks callbacks() {
         return callbacks;
     }
@@ -557,20 +546,12 @@ public final class Session implements RecordHandler {
         return gates;
     }
 
-    /**
-     * Passes ends of work to the session thread.
-     *
-     * @return never null.
-     */
+    /** Passes ends of work to the session thread. */
     public Completions completions() {
         return completions;
     }
 
-    /**
-     * The GPU.
-     *
-     * @return never null.
-     */
+    /** The GPU. */
     public GpuBackend backend() {
         return backend;
     }

@@ -52,6 +52,7 @@ public final class StreamWork {
     private final Set<StreamState> unmarked = new LinkedHashSet<>();
     private final Set<StreamState> behindGate = new LinkedHashSet<>(); // streams with entries that no marker covers
     private long unmarkedBytes; // credit of all these streams
+    private int copies; // to the guest, whose calls have no reply yet
     private final Map<DeviceRead, Gates.Gate> reads = new HashMap<>(); // the reads that streams wait for
     private final Map<Long, ArrayDeque<Long>> sideStreams = new HashMap<>(); // idle ones, by native context
     private final Map<Long, StreamState> readStreams = new HashMap<>(); // by native context
@@ -308,6 +309,7 @@ public final class StreamWork {
      */
     public void read(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader) {
         call.deferWithoutRecord();
+        copies++;
         new DeviceRead(this, call, stream, bytes, pieceBytes, reader).begin();
     }
 
@@ -331,6 +333,17 @@ public final class StreamWork {
 
     Completions completions() {
         return completions;
+    }
+
+    /** Whether the data of a copy to the guest may still have to be sent. */
+    boolean isCopying() {
+        return copies != 0;
+    }
+
+    /** Ends a copy to the guest: sends the reply to its call. */
+    void ended(Call call, int result) {
+        copies--;
+        call.finishSynchronised(result);
     }
 
     /** Opens a gate, because a stream waits for a copy. */
