@@ -257,6 +257,13 @@ static int deliver_control(hws_channel_t *channel, const hws_record_header_t *he
             memcpy(&id, payload, sizeof id);
             memcpy(&status, payload + 8, sizeof status);
             return hws_callback_arrived(id, (int) status) == 0 ? 0 : refuse("an unexpected CALLBACK", id);
+        case HWS_CONTROL_REACHED:
+            if (bytes != sizeof id || channel->hooks.event_reached == NULL) {
+                return refuse("an unexpected REACHED record, bytes", bytes);
+            }
+            memcpy(&id, payload, sizeof id);
+            channel->hooks.event_reached(id, header->sequence);
+            return 0;
         case HWS_CONTROL_LOST:
             text = buffer_of(payload, bytes, 4, 8, &length);
             if (text == NULL) {

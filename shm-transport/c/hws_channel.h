@@ -61,6 +61,8 @@ typedef struct hws_channel_hooks {
     void (*run_callback)(uint64_t callback_id, int status); /* on the thread of the callback's lane */
     void (*failed)(int status);                             /* once, after the line on stderr */
     void (*error)(int status);                              /* a reply that is not 0, before its caller sees it */
+    /* The record of an event by the request `sequence` is reached. Comes before any later reply. NULL: none comes. */
+    void (*event_reached)(uint64_t event_id, uint64_t sequence);
 } hws_channel_hooks_t;
 
 /*

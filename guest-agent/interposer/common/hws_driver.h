@@ -86,8 +86,9 @@ extern _Atomic int hws_gate;
 
 /* Functions above common/ that a session calls. */
 typedef struct hws_session_hooks {
-    CUresult (*load_devices)(uint32_t count);               /* once, during hws_session_start() */
-    void (*run_callback)(uint64_t callback_id, int status); /* on the thread of its lane */
+    CUresult (*load_devices)(uint32_t count);                    /* once, during hws_session_start() */
+    void (*run_callback)(uint64_t callback_id, int status);      /* on the thread of its lane */
+    void (*event_reached)(uint64_t event_id, uint64_t sequence); /* as in hws_channel_hooks_t */
 } hws_session_hooks_t;
 
 /*

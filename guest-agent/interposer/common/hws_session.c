@@ -142,6 +142,7 @@ static CUresult connect_session(const hws_session_hooks_t *session_hooks) {
     }
     const hws_channel_hooks_t hooks = {
         .run_callback = session_hooks->run_callback,
+        .event_reached = session_hooks->event_reached,
         .failed = on_failed,
         .error = on_error,
     };

@@ -1,4 +1,11 @@
-/* Events. The guest returns the errors that CUDA returns at once, and those for events that a capture has recorded. */
+/*
+ * Events. The guest returns the errors that CUDA returns at once, and those for events that a capture has recorded.
+ *
+ * A program that keeps several records in flight asks for each when much of them is done already. The worker therefore
+ * announces the next record of an event for which the program has asked after it had sent other calls, and the guest
+ * answers the next question by itself. Without other calls in between the program waits for the work in any case; an
+ * announcement would only add to it.
+ */
 #include "event.h"
 
 #include "capture.h"
@@ -8,16 +15,23 @@
 
 #include "hws_cuda_calls.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #define KNOWN_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
 
 typedef struct hws_event {
     _Atomic bool recorded, captured;
+    _Atomic bool is_elsewhere; /* other calls than cuEventRecord may record it */
     bool is_shared;
     CUcontext context;
-    hws_mark_t mark; /* of the last record by this process */
+    hws_mark_t mark;           /* of the last record by this process */
+    _Atomic bool is_announced; /* the worker shall announce the next record */
+    _Atomic uint64_t reached;  /* sequence of the newest announced record; 0 for none */
 } hws_event_t;
+
+/* Keeps an event's state while the reader of the channel, which is any thread, writes to it. */
+static pthread_mutex_t announcing = PTHREAD_MUTEX_INITIALIZER;
 
 static hws_event_t *event_get(CUevent event) {
     return hws_handle_data(HWS_KIND_EVENT, (uint64_t) (uintptr_t) event);
@@ -102,8 +116,43 @@ HWS_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
     HWS_ENTER_OBJECT(HWS_KIND_EVENT, hEvent);
     hws_capture_forget_event(hEvent);
     CUresult result = hws_call_cuEventDestroy_v2(hEvent);
+    pthread_mutex_lock(&announcing);
     hws_handle_drop(HWS_KIND_EVENT, (uint64_t) (uintptr_t) hEvent);
+    pthread_mutex_unlock(&announcing);
     return result;
+}
+
+void hws_event_reached(uint64_t event_id, uint64_t sequence) {
+    pthread_mutex_lock(&announcing);
+    hws_event_t *kept = hws_handle_data(HWS_KIND_EVENT, event_id); /* NULL: the program has destroyed the event */
+    if (kept != NULL) {
+        atomic_store_explicit(&kept->reached, sequence, memory_order_release); /* pairs with the load in is_reached() */
+    }
+    pthread_mutex_unlock(&announcing);
+}
+
+void hws_event_set_elsewhere(CUevent event) {
+    hws_event_t *kept = event_get(event);
+    if (kept != NULL) {
+        atomic_store(&kept->is_elsewhere, true);
+    }
+}
+
+/* Whether the event's last record is known to be reached. */
+static bool is_reached(const hws_event_t *kept) {
+    if (atomic_load_explicit(&kept->is_elsewhere, memory_order_relaxed)) {
+        return false;
+    }
+    uint64_t sequence = atomic_load_explicit(&kept->mark.sequence, memory_order_relaxed);
+    return sequence != 0 && atomic_load_explicit(&kept->reached, memory_order_acquire) == sequence;
+}
+
+static CUresult record(CUevent event, hws_event_t *kept, CUstream stream) {
+    if (kept != NULL && atomic_load_explicit(&kept->is_announced, memory_order_relaxed)) {
+        atomic_store_explicit(&kept->is_announced, false, memory_order_relaxed);
+        return hws_call_hwsEventRecord(event, stream);
+    }
+    return hws_call_cuEventRecordWithFlags(event, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
 HWS_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
@@ -117,8 +166,8 @@ HWS_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, uns
         return CUDA_ERROR_ILLEGAL_STATE; /* as CUDA: without a capture, "external" has no meaning */
     }
     hws_capture_forget_event(hEvent);
-    CUresult result = hws_call_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
     hws_event_t *kept = event_get(hEvent);
+    CUresult result = record(hEvent, kept, hStream);
     if (result == CUDA_SUCCESS && kept != NULL) {
         hws_progress_mark(&kept->mark, hStream);
     }
@@ -140,6 +189,7 @@ HWS_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     HWS_REFUSE_CONTEXT(hCtx);
+    hws_event_set_elsewhere(hEvent);
     return hws_call_cuCtxRecordEvent(hCtx, hEvent);
 }
 
@@ -160,13 +210,29 @@ static CUresult ask(CUevent event, bool ends) {
     return CUDA_SUCCESS;
 }
 
+/* Decides whether the worker announces the next record: whether other calls were sent after the last one. */
+static void expect_questions(hws_event_t *kept) {
+    uint64_t sequence = atomic_load_explicit(&kept->mark.sequence, memory_order_relaxed);
+    if (sequence != 0 && hws_channel_last_sequence() > sequence
+        && !atomic_load_explicit(&kept->is_elsewhere, memory_order_relaxed)) {
+        atomic_store_explicit(&kept->is_announced, true, memory_order_relaxed);
+    }
+}
+
 /* Queries or waits. After success the work before the event's record is done. */
 static CUresult wait_for(CUevent event, CUresult (*call)(CUevent)) {
-    const hws_event_t *kept = event_get(event);
+    hws_event_t *kept = event_get(event);
     const bool has_place = kept != NULL && !kept->is_shared;
     const hws_mark_place_t place = has_place ? hws_progress_place(&kept->mark) : (hws_mark_place_t) {0};
     uint64_t mark = hws_mirror_mark();
-    HWS_TRY(call(event));
+    if (has_place) {
+        expect_questions(kept);
+    }
+    if (has_place && is_reached(kept) && !hws_tls.in_callback) {
+        HWS_TRY(hws_channel_take_deferred());
+    } else {
+        HWS_TRY(call(event));
+    }
     if (has_place) {
         hws_progress_note_place(&place);
     }

@@ -11,6 +11,12 @@ bool hws_event_is_recorded(CUevent event);
 bool hws_event_is_captured(CUevent event);
 void hws_event_set_captured(CUevent event, bool captured);
 
+/* A graph or a call for a whole context records the event from now on, so the guest never knows whether it is reached. */
+void hws_event_set_elsewhere(CUevent event);
+
+/* The worker has announced that the record of an event by the request `sequence` is reached. Any thread. */
+void hws_event_reached(uint64_t event_id, uint64_t sequence);
+
 /* Requests an event at the worker under this handle. `data` is the caller's. */
 typedef CUresult hws_event_maker_t(CUevent event, const void *data);
 

@@ -2,6 +2,7 @@
 #include "context.h"
 #include "copy.h"
 #include "device.h"
+#include "event.h"
 #include "graph_call.h"
 #include "stream_memory.h"
 #include "unseen.h"
@@ -90,6 +91,9 @@ CUresult hws_params_host(const CUDA_HOST_NODE_PARAMS *from, hws_params_t *params
 CUresult hws_params_event(CUgraphNodeType type, CUevent event, hws_params_t *params_p) {
     HWS_REQUIRE(event != NULL);
     HWS_CHECK_HANDLE(HWS_KIND_EVENT, event);
+    if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+        hws_event_set_elsewhere(event);
+    }
     *params_p = (hws_params_t) {.type = type, .event = event};
     return CUDA_SUCCESS;
 }

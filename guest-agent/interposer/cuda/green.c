@@ -8,6 +8,7 @@
 
 #include "context.h"
 #include "device.h"
+#include "event.h"
 
 #include "hws_cuda_calls.h"
 
@@ -315,7 +316,10 @@ static CUresult check_event(CUevent event) {
 HWS_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) {
     PUSH(hCtx);
     CUresult result = check_event(hEvent);
-    result = result != CUDA_SUCCESS ? result : hws_call_cuCtxRecordEvent(hws_context_current(), hEvent);
+    if (result == CUDA_SUCCESS) {
+        hws_event_set_elsewhere(hEvent);
+        result = hws_call_cuCtxRecordEvent(hws_context_current(), hEvent);
+    }
     cuCtxPopCurrent_v2(NULL);
     return result;
 }

@@ -2,12 +2,14 @@
 #include "callback.h"
 #include "capture.h"
 #include "device.h"
+#include "event.h"
 #include "private_tables.h"
 
 HWS_EXPORT CUresult cuInit(unsigned int Flags) {
     hws_private_tables_note_init(__builtin_return_address(0));
     HWS_REQUIRE(Flags == 0);
-    static const hws_session_hooks_t hooks = {.load_devices = hws_devices_load, .run_callback = hws_hostcall_run};
+    static const hws_session_hooks_t hooks = {
+        .load_devices = hws_devices_load, .run_callback = hws_hostcall_run, .event_reached = hws_event_reached};
     return hws_session_start(&hooks);
 }
 

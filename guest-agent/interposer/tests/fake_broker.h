@@ -30,6 +30,8 @@ static broker_mood_t broker_mood;
 static int broker_listener, broker_fd = -1;
 static _Atomic uint32_t broker_status_of_next_sync;
 static _Atomic uint64_t broker_calls, broker_round_trips;
+static _Atomic bool broker_announces; /* whether records by hwsEventRecord are reached at once */
+static _Atomic unsigned broker_event_records;
 static _Atomic uint64_t broker_cache_config, broker_launches;
 static uint8_t broker_launch[4096]; /* payload of the last hwsLaunch */
 static bool broker_has_all;         /* whether the device has sparse arrays, deferred mapping and decompression */
@@ -451,6 +453,12 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
             words[0] = (uint64_t) (broker_managed.count != 0) << 32;
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 16);
             return;
+        case HWS_OPCODE_hwsEventRecord:
+            atomic_fetch_add(&broker_event_records, 1);
+            if (atomic_load(&broker_announces)) {
+                broker_put(HWS_CONTROL_REACHED, request->sequence, 0, payload, 8);
+            }
+            break;
         case HWS_OPCODE_hwsImageUnload:
             broker_managed.unloads++;
             break;

@@ -451,6 +451,50 @@ static void shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem(void) {
     HWS_CHECK(cuEventRecord(shared, NULL) == CUDA_ERROR_LAUNCH_FAILED);
 }
 
+/* Records an event, sends another call, and brings all records of the worker. Returns whether it is to be announced. */
+static bool is_announced(CUevent event, CUdeviceptr memory) {
+    unsigned before = atomic_load(&broker_event_records);
+    HWS_CHECK(cuEventRecord(event, NULL) == CUDA_SUCCESS && cuMemsetD8Async(memory, 0, 8, NULL) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+    return atomic_load(&broker_event_records) == before + 1;
+}
+
+static uint64_t round_trips_of_questions(CUevent event) {
+    uint64_t before = atomic_load(&broker_round_trips);
+    HWS_CHECK(cuEventQuery(event) == CUDA_SUCCESS && cuEventSynchronize(event) == CUDA_SUCCESS);
+    return atomic_load(&broker_round_trips) - before;
+}
+
+static void shouldAnswerForAnnouncedEventsWithoutTheWorker(void) {
+    start();
+    CUevent event, gone;
+    CUgraph graph;
+    CUgraphNode node;
+    CUdeviceptr memory;
+    HWS_CHECK(cuMemAlloc_v2(&memory, 8) == CUDA_SUCCESS);
+    HWS_CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+    HWS_CHECK(cuEventCreate(&gone, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+    atomic_store(&broker_announces, true);
+    for (int i = 0; i < 3; i++) { /* the program waits at once */
+        HWS_CHECK(cuEventRecord(event, NULL) == CUDA_SUCCESS && cuEventSynchronize(event) == CUDA_SUCCESS);
+    }
+    HWS_CHECK(atomic_load(&broker_event_records) == 0);
+    HWS_CHECK(!is_announced(event, memory) && round_trips_of_questions(event) == 2);
+    HWS_CHECK(is_announced(event, memory) && round_trips_of_questions(event) == 0);
+    HWS_CHECK(is_announced(event, memory) && round_trips_of_questions(event) == 0);
+    atomic_store(&broker_announces, false); /* the next record is not reached yet */
+    HWS_CHECK(is_announced(event, memory) && round_trips_of_questions(event) == 2);
+    atomic_store(&broker_announces, true);
+    HWS_CHECK(is_announced(event, memory) && !is_announced(event, memory)); /* nobody has asked in between */
+    HWS_CHECK(round_trips_of_questions(event) == 2);
+    HWS_CHECK(is_announced(event, memory) && cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuGraphAddEventRecordNode(&node, graph, NULL, 0, event) == CUDA_SUCCESS);
+    HWS_CHECK(round_trips_of_questions(event) == 2 && !is_announced(event, memory)); /* launches may record it */
+    HWS_CHECK(!is_announced(gone, memory) && cuEventQuery(gone) == CUDA_SUCCESS);
+    HWS_CHECK(cuEventRecord(gone, NULL) == CUDA_SUCCESS && cuEventDestroy_v2(gone) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_SUCCESS); /* brings the news of the destroyed event */
+}
+
 static _Atomic int host_calls;
 
 static void host_function(void *argument) {
@@ -683,6 +727,7 @@ int main(void) {
     RUN(shouldRefuseACooperativeGridThatTheDeviceDoesNotHold, 0);
     RUN(shouldNotAskOnceForWorkThatACopyHasWaitedFor, 0);
     RUN(shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem, 0);
+    RUN(shouldAnswerForAnnouncedEventsWithoutTheWorker, 0);
     RUN(shouldRunHostFunctionsWhileNobodyWaits, 0);
     RUN(shouldSendPinnedMemoryAtOnceWhereTheStreamHasNoWork, 0);
     RUN(shouldReadPinnedMemoryWhenTheStreamReachesTheCopy, 0);

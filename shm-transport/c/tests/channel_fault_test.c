@@ -72,6 +72,8 @@ static void shouldRefuseHostileReplies(void) {
         hostile(FAKE_OPCODE, 32, 3, 0), /* a request */
         hostile(HWS_CONTROL_HELLO, 32, 0, 0),
         hostile(HWS_CONTROL_CREDIT, 32, 0, 0),
+        hostile(HWS_CONTROL_REACHED, 32, 0, 0),
+        hostile(HWS_CONTROL_REACHED, 40, 0, 0), /* for a guest that expects none */
         hostile(HWS_CONTROL_DATA, 32, 3, 0),
         hostile(HWS_CONTROL_DATA, 48, 3, 0), /* for a call that is not a copy */
         hostile(HWS_CONTROL_OUTPUT, 32, 0, 0),

@@ -60,6 +60,19 @@ final class EventCalls implements EventManualCalls<Call> {
     }
 
     @Override
+    public void hwsEventRecord(Call call, long event, long stream) {
+        Handle handle = call.lastObject();
+        long sequence = call.sequence();
+        int result = shared(handle) != null ? CudaResult.INVALID_VALUE
+            : driver.cuEventRecordWithFlags(event, stream, 0);
+        if (result == 0) {
+            session.work().issued(call.lastStream(), 1);
+            session.work().whenReached(call.lastStream(), status -> session.reached(handle.id(), sequence, status));
+        }
+        call.finish(result);
+    }
+
+    @Override
     public void cuEventQuery(Call call, long event) {
         InterprocessEvent shared = shared(call.lastObject());
         call.finish(shared == null ? driver.cuEventQuery(event) : shared.query());

@@ -99,6 +99,18 @@ public final class Outbox {
     }
 
     /**
+     * Appends REACHED.
+     *
+     * @param eventId the guest's id of the event.
+     * @param sequence sequence number of the request that recorded it.
+     */
+    public void reached(long eventId, long sequence) {
+        writer.begin(RecordLayout.CONTROL_REACHED, sequence, 0, 0, 0).fixed(RecordLayout.REACHED_FIXED_BYTES);
+        writer.i64(RecordLayout.REACHED_EVENT_ID_OFFSET, eventId);
+        append(writer, writer.end());
+    }
+
+    /**
      * Appends OUTPUT records.
      *
      * @param text text that a kernel has printed, of any length.

@@ -498,6 +498,19 @@ public final class Session implements RecordHandler {
         }
     }
 
+    /**
+     * Tells the guest that a record of an event is reached. After an error the guest must ask, and the reply has it.
+     *
+     * @param eventId the guest's id of the event.
+     * @param sequence sequence number of the request that recorded it.
+     * @param status CUresult of the stream's work up to the record.
+     */
+    public void reached(long eventId, long sequence, int status) {
+        if (!ended && status == 0 && !deferredError.isKept()) {
+            outbox.reached(eventId, sequence);
+        }
+    }
+
     /** The result of a synchronising call: its own error, or the deferred one, which it returns only once. */
     int synchronised(int result) {
         return deferredError.take(result);
