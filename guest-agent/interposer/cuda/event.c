@@ -1,10 +1,10 @@
 /*
  * Events. The guest returns the errors that CUDA returns at once, and those for events that a capture has recorded.
  *
- * A program that keeps several records in flight asks for each when much of them is done already. The worker therefore
- * announces the next record of an event for which the program has asked after it had sent other calls, and the guest
- * answers the next question by itself. Without other calls in between the program waits for the work in any case; an
- * announcement would only add to it.
+ * A program that keeps several records in flight asks for many of them when they are done already. If other calls have
+ * followed a record before the program asks, the worker announces the next record of that event. The guest then answers
+ * the next question by itself. A program that asks at once waits for the work in any case, and an announcement would
+ * only add to it.
  */
 #include "event.h"
 

@@ -28,8 +28,8 @@ final class CompilerThreads {
     private CompilerThreads() {}
 
     /**
-     * Lowers the priority of all compiler threads. Those that the JVM starts later are started by these threads and
-     * inherit their priority. Needs the system call setpriority, which the jail does not allow.
+     * Lowers the priority of all compiler threads. These threads start all later ones, which inherit the priority.
+     * Needs the system call setpriority, which the jail does not allow.
      */
     static void lowerPriority() {
         Linker linker = Linker.nativeLinker();
