@@ -1,4 +1,4 @@
-/* What the programs of BLAS functions share: the four types, and numbers of the one in use in memory. */
+/* The four types of BLAS, and access to numbers of the type in use. For the programs that call BLAS functions. */
 #ifndef HAWSER_PROGRAMS_CHECK_BLAS_H
 #define HAWSER_PROGRAMS_CHECK_BLAS_H
 
