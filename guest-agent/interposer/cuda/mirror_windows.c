@@ -18,6 +18,7 @@ typedef struct hws_window {
 } hws_window_t;
 
 static hws_window_t windows[SHORT_WINDOWS];
+static _Atomic bool exist; /* true from before a window's bytes are read until all are dropped */
 static size_t oldest_window;
 static uint8_t *second; /* MAX_SHORT_PAGES: a second read */
 
@@ -116,6 +117,7 @@ void hws_windows_end(void) {
     for (size_t i = 0; i < SHORT_WINDOWS; i++) {
         drop_window(&windows[i]);
     }
+    atomic_store(&exist, false);
 }
 
 static hws_window_t *window_at(const hws_mirror_t *mirror, size_t page) {
@@ -183,6 +185,7 @@ CUresult hws_windows_serve(hws_mirror_t *mirror, size_t page, bool is_write) {
     size_t wanted = !hws_pass_step(pass, page) ? 1 : pass->pages < MAX_SHORT_PAGES ? pass->pages : MAX_SHORT_PAGES;
     size_t pages = hws_pages_run(mirror, page, wanted, HWS_PAGE_AWAY);
     pass->next = pass->until = page + pages;
+    atomic_store(&exist, true);
     HWS_TRY(fetch_stable(mirror, page, pages));
     *window = (hws_window_t) {.mirror = mirror, .first = page, .pages = pages, .twin = window->twin};
     if (is_write) {
@@ -192,10 +195,5 @@ CUresult hws_windows_serve(hws_mirror_t *mirror, size_t page, bool is_write) {
 }
 
 bool hws_windows_exist(void) {
-    for (size_t i = 0; i < SHORT_WINDOWS; i++) {
-        if (windows[i].mirror != NULL) {
-            return true;
-        }
-    }
-    return false;
+    return atomic_load(&exist);
 }

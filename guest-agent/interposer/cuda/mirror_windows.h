@@ -13,7 +13,7 @@ bool hws_windows_allocate(void);
 /* Provides a page while work runs. */
 CUresult hws_windows_serve(hws_mirror_t *mirror, size_t page, bool is_write);
 
-/* Whether the host has such pages. */
+/* Whether the host has such pages. Without the lock: or may be getting some, which it has when the lock is free. */
 bool hws_windows_exist(void);
 
 /* Sends what the host has written and drops the pages that it got while work ran. */

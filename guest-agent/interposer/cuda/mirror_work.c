@@ -165,22 +165,6 @@ hws_mirror_wait_t hws_mirror_begin_wait(const CUstream *stream) {
     return wait;
 }
 
-/* Drops the pages that work may have changed. */
-static void drop_stale(void) {
-    hws_mirrors.trap->renew();
-    hws_windows_end();
-    for (size_t i = 0; i < hws_mirrors.count; i++) {
-        hws_mirror_t *mirror = hws_mirrors.items[i];
-        for (size_t page = mirror->first; page < mirror->end && !mirror->is_free;) {
-            size_t pages = hws_pages_run(mirror, page, mirror->end - page, HWS_PAGE_CLEAN);
-            if (pages != 0) {
-                hws_pages_drop(mirror, page, pages);
-            }
-            page += pages + 1;
-        }
-    }
-}
-
 void hws_mirror_fail_wait(const hws_mirror_wait_t *wait) {
     if (wait->brings_pages) {
         uint32_t context = hws_mirror_enter();
@@ -197,19 +181,28 @@ void hws_mirror_end_wait(const hws_mirror_wait_t *wait, bool for_all) {
         settle_up_to(wait->mark);
     }
     uint64_t until = atomic_load(&hws_work.issued);
-    bool is_first = atomic_exchange(&acquired, until) != until, has_pages = hws_shuttle_has_pages();
+    bool is_first = atomic_exchange(&acquired, until) != until, has_pages = is_first && hws_shuttle_has_pages();
+    bool was_used = is_first && atomic_load(&hws_mirrors.present);
     if (is_first) {
         hws_shuttle_note_wait();
     }
-    if (!wait->brings_pages && (!is_first || (!has_pages && !atomic_load(&hws_mirrors.present)))) {
-        return; /* the host has got no page since the last wait that work may have changed */
+    /*
+     * Work can have changed the windows alone: the host's other pages came while none could run. Windows end after each
+     * wait. After another thread's wait the host may have got some that this thread's work has changed since.
+     */
+    bool has_windows = hws_windows_exist();
+    if (!wait->brings_pages && !has_pages && !was_used && !has_windows) {
+        return;
     }
     if (wait->brings_pages) {
         hws_shuttle_await_bytes();
     }
     uint32_t context = hws_mirror_enter();
-    if (is_first && atomic_load(&hws_mirrors.present)) {
-        drop_stale();
+    if (was_used) {
+        hws_mirrors.trap->renew();
+    }
+    if (has_windows) {
+        hws_windows_end();
     }
     if (wait->brings_pages) {
         hws_shuttle_arrive();

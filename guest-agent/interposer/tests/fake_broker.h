@@ -79,6 +79,7 @@ typedef struct broker_work {
 } broker_work_t;
 static broker_work_t broker_stream[256];
 static unsigned broker_first, broker_last;
+static _Atomic bool broker_is_busy;                          /* as if work ran */
 static _Atomic bool broker_holds;                            /* the stream stands still */
 static _Atomic uint64_t broker_host_functions, broker_ended; /* issued; acknowledged */
 static uint8_t broker_area[HWS_COPY_AREA_BYTES];
@@ -471,7 +472,7 @@ static void broker_serve(const hws_record_header_t *request, const uint8_t *payl
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 16);
             return;
         case HWS_OPCODE_hwsContextsQuery:
-            words[0] = 1;
+            words[0] = !atomic_load(&broker_is_busy);
             broker_put(request->opcode | HWS_REPLY_BIT, request->sequence, 0, words, 8);
             return;
         case HWS_OPCODE_hwsFunctionGet:

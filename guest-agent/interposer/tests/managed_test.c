@@ -383,6 +383,26 @@ static void shouldNotShowAPageThatLaterWorkHasChanged(void) {
     HWS_CHECK(*variable(0) == 22);
 }
 
+/* The host gets the page after the first stream's wait, while the second stream's kernel may still write it. */
+static void shouldNotShowAPageThatUnfinishedWorkHasChanged(void) {
+    CUstream streams[2];
+    start_turns(1, PAGE, 0);
+    for (int i = 0; i < 2; i++) {
+        HWS_CHECK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    }
+    for (int i = 1; i <= TURNS; i++) {
+        launch(streams[0]);
+        launch(streams[1]);
+        atomic_store(&broker_is_busy, true);
+        HWS_CHECK(cuStreamSynchronize(streams[0]) == CUDA_SUCCESS);
+        HWS_CHECK(*variable(0) == i - 1);
+        memcpy(broker_managed.bytes, &i, sizeof i); /* by the second kernel */
+        atomic_store(&broker_is_busy, false);
+        HWS_CHECK(cuStreamSynchronize(streams[1]) == CUDA_SUCCESS);
+        HWS_CHECK(*variable(0) == i);
+    }
+}
+
 /* The copies of the failed wait have not been waited for: the next wait covers them, and brings nothing. */
 static void shouldBringPagesAgainAfterAWaitThatFailed(void) {
     start_turns(1, PAGE, 1);
@@ -436,6 +456,7 @@ int main(void) {
     RUN(shouldMergeWhatBothSidesWriteToAPage, 0);
     RUN(shouldLoseNothingThatThreadsWriteMeanwhile, 0);
     RUN(shouldNotShowAPageThatLaterWorkHasChanged, 0);
+    RUN(shouldNotShowAPageThatUnfinishedWorkHasChanged, 0);
     RUN(shouldBringPagesAgainAfterAWaitThatFailed, 0);
     RUN(shouldKeepPagesOfAModuleApartFromThoseOfTheNext, 0);
     return 0;
