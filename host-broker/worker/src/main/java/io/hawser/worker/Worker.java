@@ -26,6 +26,7 @@ import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.Leftovers;
 import io.hawser.worker.session.LogText;
 import io.hawser.worker.session.MemoryQuota;
+import io.hawser.worker.session.Residence;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SessionOptions;
 import io.hawser.worker.session.SharedImages;
@@ -71,6 +72,7 @@ public final class Worker {
     private SharedImages images = SharedImages.NONE; // this and the next two fields: control thread only
     private SharedNames names = SharedNames.NONE;
     private MemoryQuota quota;
+    private final Swapping swapping;
     private boolean isStuck; // thread of run() only
     private WorkerMessage.Stats lastStats; // this and the next field: session thread only
     private int unchangedStats;
@@ -85,6 +87,7 @@ public final class Worker {
     public Worker(ControlSocket control, GpuBackend backend) {
         this.control = control;
         this.backend = backend;
+        swapping = new Swapping(backend, this::send);
     }
 
     /**
@@ -180,6 +183,7 @@ public final class Worker {
         names = new SharedNames(this::send, descriptors == null ? null : this::pass, session.completions()::add,
             link::schedule);
         session.useNames(names);
+        swapping.attach(session);
         if (seat != null) {
             session.useTurns(seat);
         }
@@ -402,6 +406,7 @@ public final class Worker {
         if (region != null) {
             region.close();
         }
+        swapping.close();
         if (doorbell != null) {
             doorbell.close();
         }
@@ -533,6 +538,31 @@ public final class Worker {
         @Override
         public void handle(BrokerMessage.NotFound none, int descriptor) {
             names.notFound(none.name());
+        }
+
+        @Override
+        public void handle(BrokerMessage.Keep keep, int descriptor) throws IOException {
+            swapping.become(keep);
+        }
+
+        @Override
+        public void handle(BrokerMessage.KeepFor client, int descriptor) throws IOException {
+            swapping.serve(client, descriptor);
+        }
+
+        @Override
+        public void handle(BrokerMessage.Keeper keeper, int descriptor) throws IOException {
+            swapping.use(keeper, descriptor);
+        }
+
+        @Override
+        public void handle(BrokerMessage.SwapOut out, int descriptor) throws IOException {
+            swapping.order(Residence::leave);
+        }
+
+        @Override
+        public void handle(BrokerMessage.SwapIn in, int descriptor) throws IOException {
+            swapping.order(Residence::enter);
         }
 
         @Override

@@ -111,7 +111,7 @@ final class ArenaCalls implements ArenaManualCalls<Call>, MemoryParts {
 
     @Override
     public List<Part> parts(long address, long bytes) {
-        DeviceArena.Place place = arena.find(address, bytes);
+        DeviceArena.Place place = arena.open(address, bytes);
         return place == null ? List.of() : List.of(new Part(place.memory(), place.slabBytes(), place.offset(), bytes,
             place.charge()));
     }

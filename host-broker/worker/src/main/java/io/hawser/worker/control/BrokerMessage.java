@@ -31,6 +31,11 @@ public sealed interface BrokerMessage {
         void handle(Unshared message, int descriptor) throws IOException;
         void handle(Found message, int descriptor) throws IOException;
         void handle(NotFound message, int descriptor) throws IOException;
+        void handle(Keep message, int descriptor) throws IOException;
+        void handle(KeepFor message, int descriptor) throws IOException;
+        void handle(Keeper message, int descriptor) throws IOException;
+        void handle(SwapOut message, int descriptor) throws IOException;
+        void handle(SwapIn message, int descriptor) throws IOException;
         void handle(End message, int descriptor) throws IOException;
     }
 
@@ -192,6 +197,60 @@ public sealed interface BrokerMessage {
 
     /** Carries the eventfd that the guest rings; the guest's region follows with {@link Assign}. */
     record Doorbell() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /**
+     * Serve no session, but keep the slabs of swapped sessions in host memory.
+     *
+     * @param maxBytes limit of that memory.
+     * @param aheadBytes memory to allocate before it is needed.
+     */
+    record Keep(long maxBytes, long aheadBytes) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /**
+     * Keep the slabs of one more session. The message carries the keeper's end of a socket to the session's worker.
+     *
+     * @param maxBytes limit of its slabs.
+     */
+    record KeepFor(long maxBytes) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /**
+     * The session that follows may be swapped out. The message carries the worker's end of a socket to the keeper of
+     * its GPU.
+     *
+     * @param isOut whether the session begins without room on the GPU.
+     */
+    record Keeper(boolean isOut) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /** Move the session's slabs to the keeper. The worker replies with {@link WorkerMessage.SwappedOut}. */
+    record SwapOut() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /** Move the session's slabs back to the GPU. The worker replies with {@link WorkerMessage.SwappedIn}. */
+    record SwapIn() implements BrokerMessage {
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);

@@ -61,6 +61,11 @@ public final class ControlCodec {
             case DESCRIPTORS -> new BrokerMessage.DescriptorSocket();
             case WATCHING -> new BrokerMessage.Watching();
             case DOORBELL -> new BrokerMessage.Doorbell();
+            case KEEP -> new BrokerMessage.Keep(number(node, "maxBytes"), number(node, "aheadBytes"));
+            case KEEP_FOR -> new BrokerMessage.KeepFor(number(node, "maxBytes"));
+            case KEEPER -> new BrokerMessage.Keeper(node.path("out").asBoolean());
+            case SWAP_OUT -> new BrokerMessage.SwapOut();
+            case SWAP_IN -> new BrokerMessage.SwapIn();
             case END -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
         };
     }

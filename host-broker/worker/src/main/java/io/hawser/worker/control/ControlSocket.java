@@ -168,6 +168,11 @@ public final class ControlSocket implements Closeable {
         }
     }
 
+    /** Ends the connection: a waiting {@link #read} returns, and the peer sees the end. Any thread, before the close. */
+    public void end() {
+        Descriptors.shutdown(fd);
+    }
+
     /** Closes the descriptor. Waits for a running read first, because the number could be reused for another file. */
     @Override
     public void close() {

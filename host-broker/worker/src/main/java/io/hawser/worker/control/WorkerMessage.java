@@ -203,4 +203,40 @@ public sealed interface WorkerMessage {
             return WorkerMessageType.ENDED;
         }
     }
+
+    /**
+     * The session has left the GPU, or stays there.
+     *
+     * @param bytes length of the slabs that the keeper has got.
+     * @param ms time that it took, with the wait for running work.
+     * @param stays why the memory cannot move now; empty when it has left.
+     */
+    record SwappedOut(long bytes, long ms, String stays) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.SWAPPED_OUT;
+        }
+    }
+
+    /**
+     * The session is on the GPU again, or could not come back.
+     *
+     * @param bytes length of the slabs that have come back.
+     * @param ms time that it took.
+     * @param problem why slabs are still with the keeper; empty when all have come back.
+     */
+    record SwappedIn(long bytes, long ms, String problem) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.SWAPPED_IN;
+        }
+    }
+
+    /** The session is swapped out, and its guest waits for it. */
+    record SwapWanted() implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.SWAP_WANTED;
+        }
+    }
 }

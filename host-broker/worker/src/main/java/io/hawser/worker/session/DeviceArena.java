@@ -33,13 +33,30 @@ public final class DeviceArena {
     private static final int ACCESS_READ_WRITE = 3;
     private static final long GRANULE_BYTES = 512; // blocks begin at multiples of this
 
-    private record Slab(long bytes, long memory, MemoryQuota.Charge charge) {}
+    /** A slab. While it is away, its addresses stay the guest's, and it has no memory here and no charge. */
+    private static final class Slab {
+        private final long bytes;
+        private long memory;
+        private MemoryQuota.Charge charge; // null while it is away
+        private boolean isOpen; // another process may have opened its memory
+
+        Slab(long bytes, long memory, MemoryQuota.Charge charge) {
+            this.bytes = bytes;
+            this.memory = memory;
+            this.charge = charge;
+        }
+
+        boolean isAway() {
+            return charge == null;
+        }
+    }
 
     private static final class Window {
         private final int device;
         private final long address;
         private final long bytes; // 0: none
         private final TreeMap<Long, Slab> slabs = new TreeMap<>(); // addresses are below 2^63
+        private final TreeMap<Long, Long> blocks = new TreeMap<>(); // lengths of opened ones, where they are reported
         private final Set<Integer> peers = new TreeSet<>(); // devices that the guest gave access to each slab
         private final Set<Integer> sharing = new TreeSet<>(); // devices that have access in any case
 
@@ -145,19 +162,35 @@ public final class DeviceArena {
         if (window == null || !window.hasRoom(address, bytes) || slabCount >= MAX_SLABS) {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
-        MemoryQuota.Charge charge = quota.claim(device, bytes);
+        Slab slab = new Slab(bytes, 0, null);
+        int result = fill(window, address, slab);
+        if (result != 0) {
+            return result;
+        }
+        if (!allocations.add(address, bytes, owner)) {
+            throw new IllegalStateException("the backend must not use addresses of the window: address=0x"
+                + Long.toHexString(address) + " bytes=" + bytes);
+        }
+        window.slabs.put(address, slab);
+        slabCount++;
+        return 0;
+    }
+
+    /** Gives a slab memory, and that memory the slab's addresses. */
+    private int fill(Window window, long address, Slab slab) {
+        MemoryQuota.Charge charge = quota.claim(window.device, slab.bytes);
         if (charge == null) {
             return CUresult.CUDA_ERROR_OUT_OF_MEMORY;
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(2 * Long.BYTES, Long.BYTES);
-            int result = memory.createSlab(bytes, device, out);
+            int result = memory.createSlab(slab.bytes, window.device, out);
             if (result == 0) {
                 long handle = out.get(ValueLayout.JAVA_LONG, 0);
-                result = place(window, address, bytes, handle);
+                result = place(window, address, slab.bytes, handle);
                 if (result == 0) {
-                    window.slabs.put(address, new Slab(bytes, handle, charge));
-                    slabCount++;
+                    slab.memory = handle;
+                    slab.charge = charge;
                     return 0;
                 }
                 memory.release(handle);
@@ -177,9 +210,6 @@ public final class DeviceArena {
         }
         if (result != 0) {
             memory.unmap(address, bytes);
-        } else if (!allocations.add(address, bytes, owner)) {
-            throw new IllegalStateException("the backend must not use addresses of the window: address=0x"
-                + Long.toHexString(address) + " bytes=" + bytes);
         }
         return result;
     }
@@ -204,13 +234,16 @@ public final class DeviceArena {
         }
         slabCount--;
         allocations.removeMapping(address);
-        return drop(address, slab);
+        window.blocks.subMap(address, address + slab.bytes).clear();
+        return slab.isAway() ? 0 : empty(address, slab);
     }
 
-    private int drop(long address, Slab slab) {
+    /** Takes a slab's memory away. */
+    private int empty(long address, Slab slab) {
         int result = memory.unmap(address, slab.bytes);
         int released = memory.release(slab.memory);
         slab.charge.giveBack();
+        slab.charge = null;
         return result != 0 ? result : released;
     }
 
@@ -227,6 +260,7 @@ public final class DeviceArena {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
         memory.openBlock(address, wholeGranules(bytes));
+        windows.get(device).blocks.put(address, wholeGranules(bytes));
         return 0;
     }
 
@@ -236,6 +270,7 @@ public final class DeviceArena {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
         memory.closeBlock(address, wholeGranules(bytes));
+        windows.get(device).blocks.remove(address);
         return 0;
     }
 
@@ -259,21 +294,79 @@ public final class DeviceArena {
     public record Place(long memory, long slabBytes, long offset, MemoryQuota.Charge charge) {}
 
     /**
-     * Finds the slab of a range.
+     * Finds the slab of a range, for other processes. The slab then never goes away ({@link #stays}).
      *
      * @param address first byte.
      * @param bytes length, any number.
      * @return null when no slab contains the whole range, or the range is empty.
      */
-    public Place find(long address, long bytes) {
+    public Place open(long address, long bytes) {
         for (Window window : windows.values()) {
-            Map.Entry<Long, Slab> slab = window.find(address, bytes);
-            if (slab != null) {
-                return new Place(slab.getValue().memory, slab.getValue().bytes, address - slab.getKey(),
-                    slab.getValue().charge);
+            Map.Entry<Long, Slab> found = window.find(address, bytes);
+            if (found != null) {
+                Slab slab = found.getValue();
+                slab.isOpen = true;
+                return new Place(slab.memory, slab.bytes, address - found.getKey(), slab.charge);
             }
         }
         return null;
+    }
+
+    /** Whether other processes may use a slab, so that its memory must stay. */
+    boolean stays() {
+        return windows.values().stream().flatMap(window -> window.slabs.values().stream()).anyMatch(slab -> slab.isOpen);
+    }
+
+    /** Addresses of the slabs that are away, or of the others. */
+    List<Long> slabs(boolean areAway) {
+        List<Long> addresses = new ArrayList<>();
+        for (Window window : windows.values()) {
+            window.slabs.forEach((address, slab) -> {
+                if (slab.isAway() == areAway) {
+                    addresses.add(address);
+                }
+            });
+        }
+        return addresses;
+    }
+
+    /** Length of the slab that begins at an address. */
+    long slabBytes(long address) {
+        return windowOf(address).slabs.get(address).bytes;
+    }
+
+    /**
+     * Makes a descriptor of a slab's memory for the process that keeps it.
+     *
+     * @param out receives the descriptor (4 bytes), which the caller closes.
+     * @return CUresult.
+     */
+    int share(long address, MemorySegment out) {
+        return memory.share(windowOf(address).slabs.get(address).memory, out);
+    }
+
+    /** Takes away the memory of a slab, whose bytes another process has and which no work uses. Returns a CUresult. */
+    int takeAway(long address) {
+        return empty(address, windowOf(address).slabs.get(address));
+    }
+
+    /**
+     * Gives a slab that is away new memory at its addresses. Its bytes are undefined.
+     *
+     * @return CUresult; CUDA_ERROR_OUT_OF_MEMORY also when the quota does not allow it.
+     */
+    int bringBack(long address) {
+        Window window = windowOf(address);
+        Slab slab = window.slabs.get(address);
+        int result = fill(window, address, slab);
+        if (result == 0) {
+            window.blocks.subMap(address, address + slab.bytes).forEach(memory::openBlock);
+        }
+        return result;
+    }
+
+    private Window windowOf(long address) {
+        return windows.values().stream().filter(window -> window.slabs.containsKey(address)).findFirst().orElseThrow();
     }
 
     /**
@@ -318,7 +411,7 @@ public final class DeviceArena {
     private int change(Window window, int peer, boolean isAllowed) {
         int result = 0;
         for (Map.Entry<Long, Slab> slab : window.slabs.entrySet()) {
-            int changed = setAccess(slab.getKey(), slab.getValue().bytes, peer,
+            int changed = slab.getValue().isAway() ? 0 : setAccess(slab.getKey(), slab.getValue().bytes, peer,
                 isAllowed ? ACCESS_READ_WRITE : ACCESS_NONE);
             result = result != 0 ? result : changed;
         }

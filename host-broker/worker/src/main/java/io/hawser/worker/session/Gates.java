@@ -109,6 +109,11 @@ public final class Gates {
         return openGates > 0;
     }
 
+    /** Whether no host function waits for the guest, and nothing waits for one. */
+    boolean isIdle() {
+        return openGates == 0 && waiting.isEmpty();
+    }
+
     /**
      * Counts work that enters a stream while a gate is open.
      *

@@ -211,6 +211,16 @@ public final class MemoryQuota {
             return !account.isOver(columns[device]);
         }
 
+        private boolean isCounted() {
+            for (int device = 0; device < columns.length; device++) {
+                refresh(device);
+                if (live[device] > 0 || counted[device] > 0) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
         private void giveBack(int device, long bytes) {
             live[device] -= bytes;
             refresh(device);
@@ -321,6 +331,11 @@ public final class MemoryQuota {
                 kept.relax(device);
             }
         }
+    }
+
+    /** Whether a keeper has memory that counts. */
+    boolean hasKept() {
+        return keptMemories.stream().anyMatch(KeptMemory::isCounted);
     }
 
     /**

@@ -37,6 +37,11 @@ final class MemoryWaits {
         return !isServing && quota.isKept();
     }
 
+    /** Whether no record waits. */
+    boolean isEmpty() {
+        return records.isEmpty();
+    }
+
     /** Keeps a record until it can be served again. */
     void add(HeldRecords.Held record) {
         quota.want();

@@ -34,6 +34,8 @@ final class RecordOrder {
     private StreamWork work;
     private CallDispatcher dispatcher;
     private int answer; // CUresult for the request that is served; 0 for none
+    private boolean isPaused;
+    private Runnable whenHeld; // called for each record that the pause holds
 
     RecordOrder(Server server, Gates gates, Turns turns, StagingPool pool) {
         this.server = server;
@@ -54,9 +56,29 @@ final class RecordOrder {
             ? serveOrHold(header, bytes, offset, memory) : server.serve(header, bytes, offset, memory);
     }
 
+    /**
+     * Holds all later records, except those that let host functions end and questions about the state of work.
+     *
+     * @param onHeld runs for each record that is held.
+     */
+    void pause(Runnable onHeld) {
+        isPaused = true;
+        whenHeld = onHeld;
+    }
+
+    /** Ends {@link #pause}; the next {@link #settle} serves the records. */
+    void resume() {
+        isPaused = false;
+    }
+
+    /** Whether records wait. */
+    boolean isHolding() {
+        return !held.isEmpty();
+    }
+
     /** Whether a record may be served now, if no record waits before it. */
     private boolean mayServe(int opcode, MemorySegment bytes, long offset) {
-        return !(gates.isFull() && dispatcher.issuesWork(opcode))
+        return !isPaused && !(gates.isFull() && dispatcher.issuesWork(opcode))
             && !(gates.mustDrain() && dispatcher.opensGate(opcode))
             && !(work.isReading() && dispatcher.copiesToRegion(opcode))
             && (!dispatcher.needsTurn(opcode, bytes, offset) || turns.mayLaunch());
@@ -68,7 +90,7 @@ final class RecordOrder {
         if (isControl ? ControlRecords.endsHostFunction(opcode) : dispatcher.endsHostFunction(opcode)) {
             return server.serve(header, bytes, offset, memory);
         }
-        if (!isControl && !held.isEmpty() && dispatcher.asks(opcode) && mayOvertake(opcode, bytes.asSlice(offset,
+        if (!isControl && (isPaused || !held.isEmpty()) && dispatcher.asks(opcode) && mayOvertake(opcode, bytes.asSlice(offset,
             header.lengthBytes()))) {
             boolean keeps = server.serve(header, bytes, offset, memory);
             answer = 0;
@@ -83,6 +105,9 @@ final class RecordOrder {
             postpone(record);
         } else {
             held.add(record);
+        }
+        if (isPaused) {
+            whenHeld.run();
         }
         if (held.isOverLimit()) {
             server.refuse("records behind a waiting host function or launch must stay within a limit: limitBytes="

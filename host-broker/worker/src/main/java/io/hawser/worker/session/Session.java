@@ -49,6 +49,7 @@ public final class Session implements RecordHandler {
     private final RecordOrder order;
     private final GuestObjects objects;
     private final MemoryWaits memoryWaits;
+    private final Residence residence;
     private final ArrayDeque<Call> idleCalls = new ArrayDeque<>();
     private final Set<Call> deferredCalls = new LinkedHashSet<>();
 
@@ -82,13 +83,14 @@ public final class Session implements RecordHandler {
         completions = new Completions(link, this::settleAndFlush);
         pool = new StagingPool(RecordLayout.MAX_RECORD_BYTES, backend::allocateStaging, backend::freeStaging);
         credit = new CreditWindow(options.creditWindowBytes());
-        turns = new Turns(new TurnSurroundings(), System::nanoTime);
+        turns = new Turns(new TurnSurroundings(this), System::nanoTime);
         order = new RecordOrder(new Serving(), gates, turns, pool);
         work = new StreamWork(backend, completions, credit, pool, outbox, gates, turns);
         callbacks = new Callbacks(completions, work, outbox, gates);
         graphCallbacks = new GraphCallbacks(completions, outbox, gates, backend::allocateStaging, backend::freeStaging);
         objects = new GuestObjects(backend, work, perThreadStreams, options.memory());
         memoryWaits = new MemoryWaits(options.memory(), this::serveLater, order);
+        residence = new Residence(this, order, memoryWaits);
     }
 
     /**
@@ -111,6 +113,24 @@ public final class Session implements RecordHandler {
         turns.use(given.page());
     }
 
+    TurnSeat seat() {
+        return seat;
+    }
+
+    /** Moves the session's memory to host memory and back. */
+    public Residence residence() {
+        return residence;
+    }
+
+    /** Whether no call waits for its end, for the guest, or for the data of a copy. */
+    boolean isQuiet() {
+        return deferredCalls.isEmpty() && !work.isCopying() && gates.isIdle();
+    }
+
+    boolean isOver() {
+        return ended;
+    }
+
     /** Decides when the session may launch. */
     public Turns turns() {
         return turns;
@@ -131,24 +151,6 @@ public final class Session implements RecordHandler {
         @Override
         public void refuse(String reason) {
             Session.this.refuse(reason);
-        }
-    }
-
-    /** Connects the turns with this session. */
-    private final class TurnSurroundings implements Turns.Surroundings {
-        @Override
-        public void mark(StreamState stream) {
-            work.whenReached(stream, status -> {});
-        }
-
-        @Override
-        public void checkAgain(long delayMs) {
-            serveLater(turns::checkLate, delayMs);
-        }
-
-        @Override
-        public void ring() {
-            seat.ring();
         }
     }
 

@@ -150,6 +150,19 @@ public final class Turns {
         }
     }
 
+    /** Withdraws a held launch: it is served later, after a new {@link #mayLaunch}. No launch is running. */
+    void withdraw() {
+        if (waiting) {
+            waiting = false;
+            waitedNs += clock.getAsLong() - waitSinceNs;
+        }
+        if (holding) {
+            holding = false;
+            page.setState(TurnPage.IDLE);
+            around.ring();
+        }
+    }
+
     private boolean isStalled(long now) {
         if (now - progressNs < stallNs) {
             return false;

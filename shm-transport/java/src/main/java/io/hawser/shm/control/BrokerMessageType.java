@@ -19,6 +19,11 @@ public enum BrokerMessageType {
     UNSHARED("unshared"),
     FOUND("found"),
     NOT_FOUND("notfound"),
+    KEEP("keep"),
+    KEEP_FOR("keepfor"),
+    KEEPER("keeper"),
+    SWAP_OUT("swapout"),
+    SWAP_IN("swapin"),
     END("end");
 
     private final String wireName;

@@ -17,7 +17,10 @@ public enum WorkerMessageType {
     SHARE("share"),
     UNSHARE("unshare"),
     FIND("find"),
-    RELEASE("release");
+    RELEASE("release"),
+    SWAPPED_OUT("swappedout"),
+    SWAPPED_IN("swappedin"),
+    SWAP_WANTED("swapwanted");
 
     private final String wireName;
 

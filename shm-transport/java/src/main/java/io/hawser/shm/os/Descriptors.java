@@ -29,9 +29,11 @@ public final class Descriptors {
     // Linux x86-64 asm/statfs.h, struct statfs
     private static final int STATFS_BYTES = 120;
     private static final int OWNER_ONLY = 0600;
+    private static final int SHUT_RDWR = 2; // Linux socket.h
 
     private static final MethodHandle OPEN = Libc.findVariadic(2, "open", Libc.INT, Libc.ADDRESS, Libc.INT, Libc.INT);
     private static final MethodHandle CLOSE = Libc.find("close", Libc.INT, Libc.INT);
+    private static final MethodHandle SHUTDOWN = Libc.find("shutdown", Libc.INT, Libc.INT, Libc.INT);
     private static final MethodHandle STATFS = Libc.find("fstatfs", Libc.INT, Libc.INT, Libc.ADDRESS);
     private static final MethodHandle TRUNCATE = Libc.find("ftruncate", Libc.INT, Libc.INT, Libc.LONG);
     private static final MethodHandle ALLOCATE = Libc.find("fallocate", Libc.INT, Libc.INT, Libc.INT, Libc.LONG,
@@ -173,6 +175,15 @@ public final class Descriptors {
             return status.get(ValueLayout.JAVA_LONG, 0);
         } catch (IOException e) {
             throw e;
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    /** Ends both directions of a connected socket, so that a thread that waits for its bytes goes on. */
+    public static void shutdown(int socket) {
+        try {
+            int ignored = (int) SHUTDOWN.invokeExact(Libc.scratch().state, socket, SHUT_RDWR); // fails if the peer has
         } catch (Throwable e) {
             throw Libc.unexpected(e);
         }

@@ -1,0 +1,328 @@
+package io.hawser.worker.session;
+
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.swap.KeeperLink;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+
+/**
+ * Whether the slabs of a session are on the GPU. The broker orders them out, to the keeper of the GPU, and back in. The
+ * guest notices only that its requests wait.
+ *
+ * <p>Out: no further record is served, except questions about the state of work. When all work has ended, the keeper
+ * copies one slab after the other, and each slab's memory is freed. If work goes on for longer than {@value #LIMIT_MS}
+ * ms, or memory cannot be moved, the session goes on as before, and the broker gets the reason. In: a record that waits
+ * makes the session ask the broker; with its order each slab gets new memory at the same addresses, and its bytes.
+ * Session thread only.
+ */
+public final class Residence {
+    /** How long running work may delay the way out. */
+    private static final long LIMIT_MS = 1000;
+    private static final long INTERVAL_MS = 1;
+
+    private enum State {
+        /** The slabs are on the GPU. */
+        IN,
+        /** Waits for the end of work. */
+        DRAINING,
+        /** The keeper copies slabs to its memory. */
+        LEAVING,
+        /** The keeper has the slabs. */
+        OUT,
+        /** The keeper copies slabs to the GPU. */
+        RETURNING
+    }
+
+    private final Session session;
+    private final RecordOrder order;
+    private final MemoryWaits memoryWaits;
+    private final Deque<Long> slabs = new ArrayDeque<>(); // that have yet to move
+    private State state = State.IN;
+    private KeeperLink keeper; // null: the memory stays on the GPU
+    private Consumer<WorkerMessage> broker;
+    private boolean hasAsked; // for the way in
+    private long untilNs; // of draining
+    private long sinceNs; // of the present move
+    private long movedBytes;
+    private String problem = ""; // why slabs come back that were on their way out; empty otherwise
+
+    Residence(Session session, RecordOrder order, MemoryWaits memoryWaits) {
+        this.session = session;
+        this.order = order;
+        this.memoryWaits = memoryWaits;
+    }
+
+    /**
+     * Lets the memory move. Call it before the session starts.
+     *
+     * @param link the way to the keeper; the caller closes it.
+     * @param isOut whether the session begins without room on the GPU.
+     * @param to sends messages to the broker.
+     */
+    public void use(KeeperLink link, boolean isOut, Consumer<WorkerMessage> to) {
+        keeper = link;
+        broker = to;
+        if (isOut) {
+            state = State.OUT;
+            order.pause(this::ask);
+        }
+        link.start(new KeeperLink.Listener() {
+            @Override
+            public void done(int result) {
+                session.completions().add(() -> moved(result));
+            }
+
+            @Override
+            public void gone() {
+                session.completions().add(Residence.this::lost);
+            }
+        });
+    }
+
+    /** The broker wants the slabs out. It gets {@link WorkerMessage.SwappedOut}. */
+    public void leave() {
+        if (state != State.IN) {
+            return;
+        }
+        String reason = stays();
+        if (!reason.isEmpty()) {
+            broker.accept(new WorkerMessage.SwappedOut(0, 0, reason));
+            return;
+        }
+        state = State.DRAINING;
+        sinceNs = System.nanoTime();
+        untilNs = sinceNs + TimeUnit.MILLISECONDS.toNanos(LIMIT_MS);
+        hasAsked = false;
+        order.pause(this::ask);
+        drain();
+    }
+
+    /** Why the memory cannot move; empty if it can. */
+    public String stays() {
+        if (keeper == null) {
+            return "its vGPU is not swappable";
+        }
+        HandleTable handles = session.objects().handles();
+        if (session.objects().arena().stays()) {
+            return "other processes may use its memory";
+        } else if (!handles.all(HandleKind.MEM_ALLOCATION).isEmpty()) {
+            return "it maps memory itself";
+        } else if (!handles.all(HandleKind.IPC_MEMORY).isEmpty()) {
+            return "it uses memory of another process";
+        } else if (!handles.all(HandleKind.ARRAY).isEmpty() || !handles.all(HandleKind.MIPMAPPED_ARRAY).isEmpty()) {
+            return "it has arrays";
+        }
+        return session.objects().quota().hasKept() ? "its pools or graphs hold memory" : "";
+    }
+
+    /** Waits until all work has ended that the session has issued. */
+    private void drain() {
+        if (state != State.DRAINING) {
+            return;
+        }
+        List<Handle> contexts = session.objects().handles().all(HandleKind.CONTEXT);
+        Count count = new Count(contexts.size() + 1, this::drained);
+        for (Handle context : contexts) {
+            int refused = context.isFailed() ? -1 : session.backend().whenContextReached(context.nativeHandle(),
+                status -> session.completions().add(count::down));
+            if (refused != 0) { // a lost context reports nothing
+                session.completions().add(count::down);
+            }
+        }
+        session.completions().add(count::down);
+        session.serveLater(() -> giveUp(count), LIMIT_MS);
+    }
+
+    private static final class Count {
+        private final Runnable action;
+        private int missing;
+
+        Count(int missing, Runnable action) {
+            this.missing = missing;
+            this.action = action;
+        }
+
+        void down() {
+            if (--missing == 0) {
+                action.run();
+            }
+        }
+    }
+
+    /** Work still runs at the end of the limit. */
+    private void giveUp(Count count) {
+        if (state == State.DRAINING && count.missing > 0 && System.nanoTime() - untilNs >= 0) {
+            stay("its work runs for longer than " + LIMIT_MS + " ms");
+        }
+    }
+
+    /** The end of the work that a context had may have led to more, such as the next piece of a copy. */
+    private void drained() {
+        if (state != State.DRAINING) {
+            return;
+        }
+        if (session.isQuiet() && memoryWaits.isEmpty()) {
+            session.turns().withdraw();
+            state = State.LEAVING;
+            begin(session.objects().arena().slabs(false));
+        } else if (System.nanoTime() - untilNs >= 0) {
+            stay("its calls last for longer than " + LIMIT_MS + " ms");
+        } else {
+            session.serveLater(this::drain, INTERVAL_MS);
+        }
+    }
+
+    private void stay(String reason) {
+        state = State.IN;
+        broker.accept(new WorkerMessage.SwappedOut(0, 0, reason));
+        order.resume();
+    }
+
+    private void begin(List<Long> addresses) {
+        movedBytes = 0;
+        slabs.addAll(addresses);
+        next();
+    }
+
+    /** Moves the next slab, or ends the move. */
+    private void next() {
+        if (slabs.isEmpty()) {
+            end();
+            return;
+        }
+        long address = slabs.peek();
+        DeviceArena arena = session.objects().arena();
+        try (Arena scratch = Arena.ofConfined()) {
+            int result = state == State.RETURNING ? arena.bringBack(address) : 0;
+            if (result != 0) {
+                fail("no memory for a slab: CUresult=" + result);
+                return;
+            }
+            MemorySegment out = scratch.allocate(Integer.BYTES, Integer.BYTES);
+            result = arena.share(address, out);
+            if (result != 0) {
+                moved(result);
+                return;
+            }
+            send(address, arena.slabBytes(address), out.get(ValueLayout.JAVA_INT, 0));
+        }
+    }
+
+    private void send(long address, long bytes, int descriptor) {
+        try {
+            if (state == State.RETURNING) {
+                keeper.load(address, bytes, descriptor);
+            } else {
+                keeper.store(address, bytes, descriptor);
+            }
+        } catch (IOException e) {
+            lost();
+        } finally {
+            Descriptors.close(descriptor);
+        }
+    }
+
+    /** The keeper has copied the first slab of the queue. */
+    private void moved(int result) {
+        if (session.isOver() || slabs.isEmpty()) {
+            return;
+        }
+        long address = slabs.peek();
+        DeviceArena arena = session.objects().arena();
+        if (result != 0) {
+            if (state == State.RETURNING) {
+                arena.takeAway(address); // the keeper still has the bytes
+            }
+            fail("a slab cannot be copied: CUresult=" + result);
+            return;
+        }
+        slabs.remove();
+        movedBytes += arena.slabBytes(address);
+        if (state == State.LEAVING) {
+            int freed = arena.takeAway(address);
+            if (freed != 0) {
+                session.end("its memory cannot be swapped out: CUresult=" + freed, true, CudaResult.UNKNOWN);
+                return;
+            }
+        }
+        next();
+    }
+
+    private void fail(String reason) {
+        slabs.clear();
+        if (state == State.LEAVING) {
+            problem = reason; // what has left comes back
+            state = State.RETURNING;
+            begin(session.objects().arena().slabs(true));
+        } else if (problem.isEmpty()) {
+            state = State.OUT; // the broker orders the rest in again
+            broker.accept(new WorkerMessage.SwappedIn(movedBytes, elapsedMs(), reason));
+        } else {
+            session.end("its memory can be swapped neither out nor in: " + problem + "; " + reason, true,
+                CudaResult.UNKNOWN);
+        }
+    }
+
+    private void end() {
+        if (state == State.LEAVING) {
+            state = State.OUT;
+            broker.accept(new WorkerMessage.SwappedOut(movedBytes, elapsedMs(), ""));
+            if (order.isHolding()) {
+                ask();
+            }
+            return;
+        }
+        state = State.IN;
+        broker.accept(problem.isEmpty() ? new WorkerMessage.SwappedIn(movedBytes, elapsedMs(), "")
+            : new WorkerMessage.SwappedOut(0, elapsedMs(), problem));
+        problem = "";
+        order.resume();
+    }
+
+    private long elapsedMs() {
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - sinceNs);
+    }
+
+    /** A record waits. */
+    private void ask() {
+        if (state == State.OUT && !hasAsked) {
+            hasAsked = true;
+            broker.accept(new WorkerMessage.SwapWanted());
+        }
+    }
+
+    /** The GPU has room for the slabs. The broker gets {@link WorkerMessage.SwappedIn}. */
+    public void enter() {
+        if (state == State.OUT) {
+            state = State.RETURNING;
+            sinceNs = System.nanoTime();
+            hasAsked = false;
+            begin(session.objects().arena().slabs(true));
+        }
+    }
+
+    /** The keeper has gone. */
+    private void lost() {
+        if (session.isOver()) {
+            return;
+        }
+        keeper = null;
+        if (!session.objects().arena().slabs(true).isEmpty()) {
+            session.end("the keeper of its swapped memory has ended", true, CudaResult.DEVICE_UNAVAILABLE);
+        } else if (state != State.IN) {
+            slabs.clear();
+            state = State.IN;
+            broker.accept(new WorkerMessage.SwappedOut(0, 0, "the keeper of the GPU has ended"));
+            order.resume();
+        }
+    }
+}

@@ -1,0 +1,19 @@
+package io.hawser.worker.session;
+
+/** Connects the turns with their session. Session thread. */
+record TurnSurroundings(Session session) implements Turns.Surroundings {
+    @Override
+    public void mark(StreamState stream) {
+        session.work().whenReached(stream, status -> {});
+    }
+
+    @Override
+    public void checkAgain(long delayMs) {
+        session.serveLater(session.turns()::checkLate, delayMs);
+    }
+
+    @Override
+    public void ring() {
+        session.seat().ring();
+    }
+}
