@@ -179,8 +179,9 @@ public final class Broker {
     }
 
     private VgpuTable loadVgpus() throws IOException, SQLException {
-        VgpuTable table = new VgpuTable(Placement.of(config.placement(), config.overcommit()),
-            config.worker().poolSize(), this::isFailing);
+        Placement placement = Placement.of(config.placement(), config.overcommit());
+        placement.notice().ifPresent(LOG::warn);
+        VgpuTable table = new VgpuTable(placement, config.worker().poolSize(), this::isFailing);
         if (mps != null) {
             mps.warnings().forEach(LOG::warn);
         }

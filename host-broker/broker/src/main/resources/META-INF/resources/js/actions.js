@@ -25,6 +25,7 @@ function vgpuFields(vgpu) {
     const gpus = h('input', {value: vgpu.gpus, required: true, autocomplete: 'off', spellcheck: false});
     const sessions = h('input', {type: 'number', min: '0', required: true, value: String(vgpu.maxSessions)});
     const communication = select(vgpu.communication, [['none', 'alone'], ['host', 'together, by NCCL']]);
+    const swappable = h('input', {type: 'checkbox', checked: vgpu.swappable});
     const carriers = ['tcp', 'shm'].map(name => h('input', {type: 'checkbox', value: name,
         checked: vgpu.carriers.includes(name)}));
     const kind = select(vgpu.owner.kind, [['none', 'nobody'], ['domain', 'a libvirt domain'], ['host', 'a host']]);
@@ -43,17 +44,20 @@ function vgpuFields(vgpu) {
             h('div', {class: 'pair'}, field('Sessions at most', sessions, '0: no limit of its own'),
                 h('fieldset', {}, h('legend', {}, 'Carriers'), h('div', {class: 'checks'}, carriers.map(box =>
                     h('label', {}, box, box.value === 'tcp' ? 'TCP' : 'shared memory'))))),
-            field('Its processes exchange data', communication),
+            h('div', {class: 'pair'}, field('Its processes exchange data', communication),
+                h('fieldset', {}, h('legend', {}, 'While it is idle'), h('div', {class: 'checks'},
+                    h('label', {}, swappable, 'its memory may move to the host')))),
             h('div', {class: 'pair'}, field('Owner', kind), field('Owner’s UUID or name', owner))],
         value: () => ({memoryBytes: memory.value(), computeShare: Number(share.value), mode: mode.value,
             gpus: gpus.value.trim(), maxSessions: Number(sessions.value), communication: communication.value,
+            swappable: swappable.checked,
             carriers: carriers.filter(box => box.checked).map(box => box.value).sort(),
             owner: {kind: kind.value, id: kind.value === 'none' ? '' : owner.value.trim()}})
     };
 }
 
 const NEW_VGPU = {memoryBytes: 1073741824, computeShare: 100, mode: 'shared', gpus: 'any', maxSessions: 0,
-    communication: 'none',
+    communication: 'none', swappable: false,
     carriers: ['tcp', 'shm'], owner: {kind: 'none', id: ''}};
 
 export async function createVgpu() {

@@ -130,9 +130,9 @@ public final class VgpuLoader {
             }
             Vgpu now = draft.change(before, Vgpu.now()).withOrigin(Origin.SETTINGS);
             // The vGPU stays at its place only if that place fulfils its new settings: same GPUs, same mode, no more
-            // memory.
+            // memory, and no memory that had not to fit before.
             boolean stays = now.gpus().equals(before.gpus()) && now.mode() == before.mode()
-                && now.memoryBytes() <= before.memoryBytes();
+                && now.memoryBytes() <= before.memoryBytes() && (now.swappable() || !before.swappable());
             return new VgpuStore.Kept(now, stays ? kept.placed() : List.of());
         } catch (VgpuException e) {
             throw settingsError(before.name(), e);

@@ -57,8 +57,9 @@ public interface BrokerConfig {
     String placement();
 
     /**
-     * Factor by which the vGPUs of a GPU may together reserve more memory than the GPU has. Above 1.0, an allocation
-     * within a vGPU's quota can fail. Range: 1.0 to 16.0.
+     * Limit of the memory that the vGPUs of a GPU together reserve, as a multiple of the GPU's memory. Only swappable
+     * vGPUs can exceed the memory. The other vGPUs, the workers' contexts and the largest swappable vGPU must fit into
+     * it. Range: 1.0 to 16.0.
      */
     @WithDefault("1.0")
     double overcommit();

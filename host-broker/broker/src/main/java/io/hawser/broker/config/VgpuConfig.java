@@ -52,4 +52,12 @@ public interface VgpuConfig {
      */
     @WithDefault("none")
     String communication();
+
+    /**
+     * Whether the broker may move the memory of the vGPU to the host while the vGPU is idle and others need the GPU's
+     * memory. A swappable vGPU reserves memory, is shared, and has one GPU and no communication. {@link
+     * BrokerConfig#overcommit()} counts swappable vGPUs only.
+     */
+    @WithDefault("false")
+    boolean swappable();
 }

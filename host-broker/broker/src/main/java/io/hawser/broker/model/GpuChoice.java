@@ -84,6 +84,11 @@ public record GpuChoice(Kind kind, List<String> entries) {
         };
     }
 
+    /** Whether it chooses one GPU, however many there are. */
+    public boolean isOne() {
+        return kind == Kind.ANY || kind == Kind.LIST && entries.size() == 1;
+    }
+
     private List<Device> resolve(List<Device> devices) throws NoGpuException {
         List<Device> chosen = new ArrayList<>();
         for (String entry : entries) {

@@ -16,11 +16,13 @@ import java.util.UUID;
  * @param carriers permitted carriers of its guests; not empty.
  * @param maxSessions sessions at a time; 0 for no limit besides the broker's.
  * @param communication with whom its workers exchange data.
+ * @param swappable whether the broker may move its memory to the host while it is idle; it then reserves memory, is
+ * shared, has one GPU and no communication.
  * @param created, and {@code changed}: in microseconds, the precision of databases.
  */
 public record Vgpu(String name, UUID id, Owner owner, long memoryBytes, int computeShare, Sharing mode, GpuChoice gpus,
-    Set<Carrier> carriers, int maxSessions, Communication communication, Origin origin, Instant created,
-    Instant changed) {
+    Set<Carrier> carriers, int maxSessions, Communication communication, boolean swappable, Origin origin,
+    Instant created, Instant changed) {
     /** Name of the vGPU of the first start. */
     public static final String DEFAULT_NAME = "default";
     /** The default compute share. */
@@ -44,6 +46,6 @@ public record Vgpu(String name, UUID id, Owner owner, long memoryBytes, int comp
     /** The same vGPU with another origin. */
     public Vgpu withOrigin(Origin other) {
         return new Vgpu(name, id, owner, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, communication,
-            other, created, changed);
+            swappable, other, created, changed);
     }
 }

@@ -8,7 +8,7 @@ import io.hawser.broker.model.Device;
  * @param device the GPU.
  * @param vgpus number of vGPUs placed on it.
  * @param shares sum of their compute shares.
- * @param reservedBytes memory reserved on it.
+ * @param reserved memory that they reserve on it.
  * @param contexts number of workers' contexts to reserve: the spare workers, the sessions, and at least one for each
  *     vGPU that reserves memory.
  * @param contextBytes memory of one context there; 0 while unknown.
@@ -16,11 +16,21 @@ import io.hawser.broker.model.Device;
  * @param shared name of one vGPU placed on it; empty when none is.
  * @param failing whether workers for it fail to start.
  */
-public record GpuLoad(Device device, int vgpus, int shares, long reservedBytes, int contexts,
+public record GpuLoad(Device device, int vgpus, int shares, Reserved reserved, int contexts,
     long contextBytes, String exclusive, String shared, boolean failing) {
 
-    /** Memory reserved by vGPUs and contexts. */
+    /** Memory reserved by all vGPUs. */
+    public long reservedBytes() {
+        return reserved.allBytes();
+    }
+
+    /** Memory reserved by all vGPUs and contexts. */
     public long committedBytes() {
-        return reservedBytes + contexts * contextBytes;
+        return reserved.allBytes() + contexts * contextBytes;
+    }
+
+    /** Memory reserved by contexts, by the vGPUs that are not swappable, and by the largest swappable vGPU. */
+    long togetherBytes() {
+        return reserved.togetherBytes() + contexts * contextBytes;
     }
 }

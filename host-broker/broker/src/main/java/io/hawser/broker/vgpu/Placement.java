@@ -10,12 +10,19 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 
 /**
- * Chooses the GPUs of a vGPU.
+ * Chooses the GPUs of a vGPU. On each GPU it keeps two limits:
+ *
+ * <ul>
+ *   <li>The vGPUs that are not swappable, the workers' contexts, and the largest swappable vGPU fit into the memory
+ *       together. So each swappable vGPU fits alone beside the others.
+ *   <li>All vGPUs and contexts fit into the memory times the overcommit. Only swappable vGPUs can exceed the memory.
+ * </ul>
  *
  * @param policy for vGPUs that accept any GPU.
- * @param overcommit how many times a GPU's memory may be reserved.
+ * @param overcommit how many times a GPU's memory may be reserved, 1 to 16.
  */
 public record Placement(Policy policy, double overcommit) {
     private static final double MOST_OVERCOMMIT = 16;
@@ -135,16 +142,29 @@ public record Placement(Policy policy, double overcommit) {
                 + " vgpu=" + gpu.shared();
         }
         long total = gpu.device().totalBytes();
-        // The reservation includes the vGPU's first context: otherwise the vGPU could not use all memory that it has
-        // reserved.
-        boolean fits = vgpu.memoryBytes() + gpu.contextBytes() <= limitBytes(total) - gpu.committedBytes();
-        if (vgpu.reserves() && total > 0 && (!fits || vgpu.memoryBytes() > total)) {
+        long freeBytes = freeBytes(vgpu, gpu);
+        if (vgpu.reserves() && total > 0 && vgpu.memoryBytes() > freeBytes) {
             return String.format(Locale.ROOT, "the GPU's memory is all reserved: gpu=%s wantedBytes=%d freeBytes=%d "
-                + "totalBytes=%d reservedBytes=%d contexts=%d contextBytes=%d overcommit=%.2f", uuid,
-                vgpu.memoryBytes(), Math.max(0, limitBytes(total) - gpu.committedBytes() - gpu.contextBytes()), total,
-                gpu.reservedBytes(), gpu.contexts(), gpu.contextBytes(), overcommit);
+                + "totalBytes=%d %s", uuid, vgpu.memoryBytes(), Math.max(0, freeBytes), total, numbers(gpu));
         }
         return null;
+    }
+
+    /** Memory that a vGPU can reserve on a GPU; negative when the GPU has too many reservations. */
+    private long freeBytes(Vgpu vgpu, GpuLoad gpu) {
+        Reserved reserved = gpu.reserved();
+        long total = gpu.device().totalBytes();
+        // The reservation includes the vGPU's first context: otherwise the vGPU could not use all memory that it has
+        // reserved.
+        long contexts = (gpu.contexts() + 1) * gpu.contextBytes();
+        long besideBytes = vgpu.swappable() ? reserved.fixedBytes() : reserved.togetherBytes();
+        return Math.min(total - contexts - besideBytes, limitBytes(total) - contexts - reserved.allBytes());
+    }
+
+    private String numbers(GpuLoad gpu) {
+        return String.format(Locale.ROOT, "reservedBytes=%d swappableBytes=%d largestSwappableBytes=%d contexts=%d "
+            + "contextBytes=%d overcommit=%.2f", gpu.reservedBytes(), gpu.reserved().swappableBytes(),
+            gpu.reserved().largestSwappableBytes(), gpu.contexts(), gpu.contextBytes(), overcommit);
     }
 
     /**
@@ -152,20 +172,38 @@ public record Placement(Policy policy, double overcommit) {
      */
     String contextObjection(GpuLoad gpu) {
         long total = gpu.device().totalBytes();
-        if (total == 0 || gpu.contextBytes() == 0
-            || gpu.committedBytes() + gpu.contextBytes() <= limitBytes(total)) {
+        if (total == 0 || gpu.contextBytes() == 0 || gpu.contextBytes() <= unreservedBytes(gpu)) {
             return null;
         }
-        return String.format(Locale.ROOT, "the GPU's memory has no room for one more context: gpu=%s totalBytes=%d "
-            + "reservedBytes=%d contexts=%d contextBytes=%d overcommit=%.2f", gpu.device().uuid(), total,
-            gpu.reservedBytes(), gpu.contexts(), gpu.contextBytes(), overcommit);
+        return String.format(Locale.ROOT, "the GPU's memory has no room for one more context: gpu=%s totalBytes=%d %s",
+            gpu.device().uuid(), total, numbers(gpu));
     }
 
     /** Number of contexts that fit into the memory of a GPU that nothing has reserved. */
-    static int contextRoom(GpuLoad gpu) {
+    int contextRoom(GpuLoad gpu) {
+        return gpu.device().totalBytes() == 0 || gpu.contextBytes() == 0 ? Integer.MAX_VALUE
+            : Math.clamp(unreservedBytes(gpu) / gpu.contextBytes(), 0, Integer.MAX_VALUE);
+    }
+
+    /** Memory of a GPU that another context may take; negative when the GPU has too many reservations. */
+    private long unreservedBytes(GpuLoad gpu) {
         long total = gpu.device().totalBytes();
-        return total == 0 || gpu.contextBytes() == 0 ? Integer.MAX_VALUE
-            : Math.clamp((total - gpu.committedBytes()) / gpu.contextBytes(), 0, Integer.MAX_VALUE);
+        return Math.min(total - gpu.togetherBytes(), limitBytes(total) - gpu.committedBytes());
+    }
+
+    /**
+     * Memory that the vGPUs of best effort must leave to the others, in bytes. With an overcommit, swappable vGPUs may
+     * have to leave the GPU for each other. They then keep only the room of the largest one.
+     */
+    long keptBytes(Reserved reserved) {
+        return overcommit > 1 ? reserved.togetherBytes() : reserved.allBytes();
+    }
+
+    /** What an overcommit means, as a line for the log; empty for 1. */
+    public Optional<String> notice() {
+        return overcommit > 1 ? Optional.of(String.format(Locale.ROOT, "hawser.overcommit counts swappable vGPUs only: "
+            + "a GPU's other vGPUs, the workers' contexts and its largest swappable vGPU must fit into its memory: "
+            + "overcommit=%.2f", overcommit)) : Optional.empty();
     }
 
     private long limitBytes(long totalBytes) {

@@ -26,24 +26,25 @@ import java.util.regex.Pattern;
  * #change} check the fields.
  */
 public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
-    String gpus, Collection<String> carriers, Integer maxSessions, String communication) {
+    String gpus, Collection<String> carriers, Integer maxSessions, String communication,
+    Boolean swappable) {
     /** Characters that are safe in logs, metrics, addresses and file names. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}");
     private static final int MAX_OWNER_CHARACTERS = 256; // column width in the database
     private static final int MAX_GPUS_CHARACTERS = 2048; // column width in the database; room for 50 UUIDs
     private static final int MAX_SESSIONS = 1_000_000; // more than any machine has processes
 
-    /** A draft that keeps the communication. */
+    /** A draft that keeps the communication, and whether the vGPU is swappable. */
     public VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
         String gpus, Collection<String> carriers, Integer maxSessions) {
-        this(ownerKind, ownerId, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, null);
+        this(ownerKind, ownerId, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, null, null);
     }
 
     /** Takes the fields from the settings. */
     public static VgpuDraft of(VgpuConfig settings) {
         return new VgpuDraft(null, null, settings.memoryBytes().asLongValue(), settings.computeShare(),
             settings.mode(), settings.gpus(), settings.carriers(), settings.maxSessions(),
-            settings.communication());
+            settings.communication(), settings.swappable());
     }
 
     /**
@@ -56,7 +57,8 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
             throw VgpuException.invalid("a vGPU's name must match " + NAME + ": name=" + Texts.shown(name));
         }
         Vgpu standard = new Vgpu(name, UUID.randomUUID(), Owner.NONE, 0, Vgpu.FULL_SHARE, Sharing.SHARED,
-            GpuChoice.ANY, Set.copyOf(EnumSet.allOf(Carrier.class)), 0, Communication.NONE, origin, now, now);
+            GpuChoice.ANY, Set.copyOf(EnumSet.allOf(Carrier.class)), 0, Communication.NONE, false, origin,
+            now, now);
         return change(standard, now);
     }
 
@@ -66,7 +68,7 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
      * @throws VgpuException of kind INVALID; the message names the rule.
      */
     public Vgpu change(Vgpu before, Instant now) throws VgpuException {
-        return new Vgpu(before.name(), before.id(), owner(before.owner()),
+        return requireSwappable(new Vgpu(before.name(), before.id(), owner(before.owner()),
             limited("memoryBytes", memoryBytes, before.memoryBytes(), 0, Long.MAX_VALUE / 2),
             (int) limited("computeShare", wide(computeShare), before.computeShare(), 1, Vgpu.FULL_SHARE),
             mode == null ? before.mode() : Labelled.of(Sharing.class, mode, "mode"), choice(before.gpus()),
@@ -74,7 +76,28 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
             (int) limited("maxSessions", wide(maxSessions), before.maxSessions(), 0, MAX_SESSIONS),
             communication == null ? before.communication()
                 : Labelled.of(Communication.class, communication, "communication"),
-            before.origin(), before.created(), now);
+            swappable == null ? before.swappable() : swappable, before.origin(), before.created(), now));
+    }
+
+    private static Vgpu requireSwappable(Vgpu vgpu) throws VgpuException {
+        if (!vgpu.swappable()) {
+            return vgpu;
+        }
+        String refused = null;
+        if (!vgpu.reserves()) {
+            refused = "must reserve memory: memoryBytes=0";
+        } else if (vgpu.mode() != Sharing.SHARED) {
+            refused = "must be shared: mode=" + vgpu.mode().label();
+        } else if (!vgpu.gpus().isOne()) {
+            refused = "must have one GPU: gpus=" + vgpu.gpus();
+        } else if (vgpu.communication() != Communication.NONE) {
+            // Its memory may be open in other processes.
+            refused = "must have no communication: communication=" + vgpu.communication().label();
+        }
+        if (refused != null) {
+            throw VgpuException.invalid("a swappable vGPU " + refused + " vgpu=" + vgpu.name());
+        }
+        return vgpu;
     }
 
     private static Long wide(Integer value) {

@@ -226,7 +226,7 @@ public final class VgpuTable {
      */
     public int contextRoom(List<String> gpus) {
         return contextBytes.isEmpty() ? Integer.MAX_VALUE : loads(null).stream()
-            .filter(gpu -> gpus.isEmpty() || gpus.contains(gpu.device().uuid())).mapToInt(Placement::contextRoom).min()
+            .filter(gpu -> gpus.isEmpty() || gpus.contains(gpu.device().uuid())).mapToInt(placement::contextRoom).min()
             .orElse(0);
     }
 
@@ -380,8 +380,11 @@ public final class VgpuTable {
         if (entry.vgpu.reserves()) {
             return Amount.quota(entry.vgpu.memoryBytes(), device.totalBytes());
         }
-        return Amount.bestEffort(device.totalBytes(), entries.values().stream().filter(e -> e.isOn(device.uuid()))
-            .mapToLong(e -> e.vgpu.memoryBytes()).sum());
+        Reserved reserved = Reserved.NONE;
+        for (Entry other : entries.values()) {
+            reserved = other.isOn(device.uuid()) ? reserved.plus(other.vgpu) : reserved;
+        }
+        return Amount.bestEffort(device.totalBytes(), placement.keptBytes(reserved));
     }
 
     /**
@@ -429,10 +432,11 @@ public final class VgpuTable {
     public Planned planChange(String name, Vgpu after, ToLongFunction<String> usedBytes) throws VgpuException {
         Entry entry = existing(name);
         Vgpu before = entry.vgpu;
-        boolean placedAnew = !after.gpus().equals(before.gpus()) || after.mode() != before.mode();
+        boolean placedAnew = !after.gpus().equals(before.gpus()) || after.mode() != before.mode()
+            || after.swappable() != before.swappable();
         if (placedAnew && entry.sessions > 0) {
-            throw VgpuException.conflict("the GPUs and the mode of a vGPU with sessions must stay: vgpu=" + name
-                + " sessions=" + entry.sessions);
+            throw VgpuException.conflict("the GPUs and the mode of a vGPU with sessions must stay, and whether it is "
+                + "swappable: vgpu=" + name + " sessions=" + entry.sessions);
         }
         for (String uuid : after.reserves() ? entry.home : List.<String>of()) {
             long used = usedBytes.applyAsLong(uuid);
@@ -527,7 +531,7 @@ public final class VgpuTable {
         for (Device device : devices) {
             int vgpus = 0;
             int shares = 0;
-            long reserved = 0;
+            Reserved reserved = Reserved.NONE;
             int sessions = 0;
             String exclusive = "";
             String shared = "";
@@ -537,7 +541,7 @@ public final class VgpuTable {
                 }
                 vgpus++;
                 shares += entry.vgpu.computeShare();
-                reserved += entry.vgpu.memoryBytes();
+                reserved = reserved.plus(entry.vgpu);
                 sessions += entry.vgpu.reserves() ? Math.max(1, entry.sessions) : entry.sessions;
                 shared = entry.vgpu.name();
                 exclusive = entry.vgpu.mode() == Sharing.EXCLUSIVE ? entry.vgpu.name() : exclusive;

@@ -93,7 +93,7 @@ export function vgpu(name) {
         ['Placed on', () => of().placedGpus.map(uuid => model.gpus.has(uuid) && model.gpus.get(uuid).index !== undefined
             ? 'GPU ' + model.gpus.get(uuid).index : shortUuid(uuid)).join(', ') || '–'],
         ['Carriers', () => of().carriers.join(', ')], ['Processes', () => of().communication === 'host' ? 'together, by NCCL'
-            : 'alone'], ['Owner', () => owner(of())],
+            : 'alone'], ['Swappable', () => of().swappable ? 'yes' : 'no'], ['Owner', () => owner(of())],
         ['Waiting for turns', () => percent(Math.min(100, totalsOf(name).waitedMs / 10
             / Math.max(1, totalsOf(name).sessions)))],
         ['Belongs to', () => of().origin === 'settings' ? 'the broker’s settings' : 'REST'],

@@ -22,6 +22,7 @@ import io.hawser.broker.view.VgpuInfo;
 import jakarta.ws.rs.HttpMethod;
 import jakarta.ws.rs.Path;
 import java.io.IOException;
+import java.lang.invoke.MethodType;
 import java.lang.reflect.Method;
 import java.lang.reflect.RecordComponent;
 import java.time.Instant;
@@ -41,10 +42,10 @@ import org.junit.jupiter.api.Test;
 
 /** Compares the code with its contract, openapi.yml. */
 class ContractTest {
+    /** The types of the contract for values, also for the primitive forms. */
     private static final Map<Class<?>, String> TYPES = Map.of(String.class, "string", Instant.class, "string",
-        int.class, "integer/int32", long.class, "integer/int64", Integer.class, "integer/int32", Long.class,
-        "integer/int64", boolean.class, "boolean", List.class, "array",
-        Double.class, "number/double", double.class, "number/double");
+        Integer.class, "integer/int32", Long.class, "integer/int64", Boolean.class, "boolean", List.class, "array",
+        Double.class, "number/double");
     /** The records of all schemas of the contract. */
     private static final List<Class<?>> RECORDS = List.of(BrokerInfo.class, BrokerInfo.Pool.class,
         BrokerInfo.Library.class, GpuInfo.class,
@@ -113,7 +114,8 @@ class ContractTest {
         records.forEach((name, record) -> {
             JsonNode schema = contract.at("/components/schemas/" + name);
             Map<String, String> coded = Arrays.stream(record.getRecordComponents())
-                .collect(Collectors.toMap(RecordComponent::getName, c -> TYPES.getOrDefault(c.getType(), "object")));
+                .collect(Collectors.toMap(RecordComponent::getName, c -> TYPES.getOrDefault(
+                    MethodType.methodType(c.getType()).wrap().returnType(), "object")));
             Map<String, String> written = new TreeMap<>();
             schema.get("properties").properties().forEach(p -> written.put(p.getKey(), type(p.getValue())));
             assertEquals(written, new TreeMap<>(coded), name);

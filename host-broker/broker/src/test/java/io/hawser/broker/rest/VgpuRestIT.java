@@ -71,6 +71,7 @@ class VgpuRestIT {
             .body("carriers", equalTo(java.util.List.of("tcp"))).body("maxSessions", equalTo(3))
             .body("origin", equalTo("rest")).body("state", equalTo("ready")).body("problem", equalTo(""))
             .body("placedGpus", equalTo(java.util.List.of("u-1"))).body("sessions", equalTo(0))
+            .body("swappable", equalTo(false))
             .body("usedBytes", equalTo(0)).body("tokens", equalTo(0)).body("created", containsString("T"));
         assertProblem(admin().body(request).post(VGPUS).then(), 409, "a vGPU with this name already exists: vgpu=one");
         admin().get(VGPUS).then().statusCode(200).body("name", hasItem("default")).body("name", hasItem("one"));
@@ -84,6 +85,20 @@ class VgpuRestIT {
         assertProblem(admin().delete(VGPUS + "/one").then(), 404, "vgpu=one");
         assertProblem(admin().body("{}").patch(VGPUS + "/one").then(), 404, "vgpu=one");
         assertProblem(admin().get(VGPUS + "/one/tokens").then(), 404, "vgpu=one");
+    }
+
+    @Test
+    void shouldMakeAndChangeSwappableVgpus() throws IOException {
+        admin().body("{\"name\":\"swaps\",\"memoryBytes\":1000,\"swappable\":true}").post(VGPUS).then()
+            .statusCode(201).body("swappable", equalTo(true));
+        admin().body("{\"memoryBytes\":2000}").patch(VGPUS + "/swaps").then().statusCode(200)
+            .body("swappable", equalTo(true));
+        assertProblem(admin().body("{\"gpus\":\"all\"}").patch(VGPUS + "/swaps").then(), 400,
+            "a swappable vGPU must have one GPU: gpus=all vgpu=swaps");
+        admin().body("{\"swappable\":false,\"gpus\":\"all\"}").patch(VGPUS + "/swaps").then().statusCode(200)
+            .body("swappable", equalTo(false));
+        admin().get(VGPUS + "/swaps").then().statusCode(200).body("swappable", equalTo(false));
+        admin().delete(VGPUS + "/swaps").then().statusCode(204);
     }
 
     @Test
@@ -108,6 +123,7 @@ class VgpuRestIT {
         for (String request : new String[] {"{}", "{\"name\":\"a/b\"}", "{\"name\":\"a\",\"computeShare\":0}",
             "{\"name\":\"a\",\"memoryBytes\":-1}", "{\"name\":\"a\",\"mode\":\"x\"}",
             "{\"name\":\"a\",\"gpus\":\"x y\"}",
+            "{\"name\":\"a\",\"swappable\":true}", "{\"name\":\"a\",\"swappable\":\"x\"}",
             "{\"name\":\"a\",\"carriers\":[]}", "{\"name\":\"a\",\"carriers\":[null]}",
             "{\"name\":\"a\",\"owner\":{\"kind\":\"domain\"}}",
             "{\"name\":\"a\",\"owner\":{\"kind\":\"x\",\"id\":\"y\"}}",

@@ -21,7 +21,7 @@ class NoticesTest {
 
     private static VgpuInfo vgpu(String id, Instant changed, String state, String problem, int sessions) {
         return new VgpuInfo("v", id, new VgpuInfo.Owner("none", ""), 0, 100, "shared", "any", List.of("tcp"), 0, "none",
-            "rest", THEN, changed, state, problem, List.of(), sessions, 0, 0, 0);
+            false, "rest", THEN, changed, state, problem, List.of(), sessions, 0, 0, 0);
     }
 
     private static RegionInfo region(String state, String problem) {

@@ -20,26 +20,51 @@ class PlacementTest {
     private static final String SECOND = "bbbbbbbb-0000-4000-8000-000000000002";
 
     private static GpuLoad gpu(String uuid, int vgpus, int shares, long reservedBytes) {
-        return new GpuLoad(new Device("GPU", uuid, 1000, "", ""), vgpus, shares, reservedBytes, 0, 0, "",
+        return new GpuLoad(new Device("GPU", uuid, 1000, "", ""), vgpus, shares,
+            new Reserved(reservedBytes, 0, 0), 0, 0, "",
             vgpus > 0 ? "other" : "", false);
     }
 
+    /** A GPU of 1000 bytes, with contexts of 10 bytes for two spare workers. */
+    private static GpuLoad swapping(long fixedBytes, long swappableBytes, long largestBytes) {
+        return new GpuLoad(new Device("GPU", FIRST, 1000, "", ""), 1, 1,
+            new Reserved(fixedBytes, swappableBytes, largestBytes), 2, 10, "", "other", false);
+    }
+
     private static GpuLoad failing(GpuLoad gpu) {
-        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reservedBytes(), 0, 0, "", gpu.shared(), true);
+        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reserved(), 0, 0, "", gpu.shared(), true);
     }
 
     private static GpuLoad with(GpuLoad gpu, int contexts, long contextBytes) {
-        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reservedBytes(), contexts, contextBytes, "",
+        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reserved(), contexts, contextBytes, "",
             gpu.shared(), false);
     }
 
     private static GpuLoad exclusive(GpuLoad gpu, String vgpu) {
-        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reservedBytes(), 0, 0, vgpu, vgpu, false);
+        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reserved(), 0, 0, vgpu, vgpu, false);
     }
 
     private static Vgpu vgpu(long memoryBytes, String gpus, String mode) throws VgpuException {
         return new VgpuDraft(null, null, memoryBytes, null, mode, gpus, null, null).create("v", Origin.REST,
             Vgpu.now());
+    }
+
+    private static Vgpu swappable(long memoryBytes) throws VgpuException {
+        return new VgpuDraft(null, null, memoryBytes, null, null, "any", null, null, null, true).create("v",
+            Origin.REST, Vgpu.now());
+    }
+
+    private static void assertFits(double overcommit, long freeBytes, boolean isSwappable, GpuLoad gpu)
+        throws Exception {
+        Placement placement = Placement.of("packed", overcommit);
+        Vgpu fits = isSwappable ? swappable(freeBytes) : vgpu(freeBytes, "any", "shared");
+        assertEquals(List.of(FIRST), placement.place(fits, List.of(gpu)));
+        String refused = refusal(overcommit, isSwappable ? swappable(freeBytes + 1)
+            : vgpu(freeBytes + 1, "any", "shared"), gpu);
+        assertTrue(refused.contains("wantedBytes=" + (freeBytes + 1) + " freeBytes=" + freeBytes + " totalBytes=1000 "
+            + "reservedBytes=" + gpu.reservedBytes() + " swappableBytes=" + gpu.reserved().swappableBytes()
+            + " largestSwappableBytes=" + gpu.reserved().largestSwappableBytes() + " contexts=2 contextBytes=10"),
+            refused);
     }
 
     private static List<String> place(String policy, Vgpu vgpu, GpuLoad... gpus) throws Exception {
@@ -96,12 +121,46 @@ class PlacementTest {
     }
 
     @Test
-    void shouldPromiseMoreOnlyAsFarAsOvercommitAllows() throws Exception {
-        Placement half = Placement.of("packed", 1.5);
-        assertEquals(List.of(FIRST), half.place(vgpu(700, "any", "shared"), List.of(gpu(FIRST, 1, 1, 800))));
-        refusal(1.5, vgpu(701, "any", "shared"), gpu(FIRST, 1, 1, 800));
-        String more = refusal(16, vgpu(1001, "any", "shared"), gpu(FIRST, 0, 0, 0));
-        assertTrue(more.contains("wantedBytes=1001"), "one vGPU must not exceed the GPU: " + more);
+    void shouldPromiseMoreOnlyToSwappableVgpusAndOnlyAsFarAsOvercommitAllows() throws Exception {
+        assertFits(1.5, 1000 - 30 - 300, false, swapping(300, 0, 0));
+        assertFits(1.5, 1000 - 30 - 300, true, swapping(300, 0, 0));
+        assertFits(1.5, 1500 - 30 - 300 - 800, true, swapping(300, 800, 600));
+        assertFits(16, 1000 - 30 - 300, true, swapping(300, 2000, 600));
+    }
+
+    @Test
+    void shouldKeepRoomForTheLargestSwappableVgpuBesideTheOthers() throws Exception {
+        assertFits(1.5, 1000 - 30 - 300 - 600, false, swapping(300, 800, 600));
+        assertFits(1.5, 1500 - 30 - 100 - 1350, false, swapping(100, 1350, 450));
+        Placement placement = Placement.of("packed", 1.5);
+        assertEquals(List.of(FIRST), placement.place(vgpu(0, "any", "shared"), List.of(swapping(900, 0, 0))));
+    }
+
+    @Test
+    void shouldCountSwappableVgpusAsOthersWithoutOvercommit() throws Exception {
+        for (boolean isSwappable : new boolean[] {false, true}) {
+            assertFits(1, 1000 - 30 - 300 - 400, isSwappable, swapping(300, 400, 200));
+        }
+    }
+
+    @Test
+    void shouldLeaveRoomForContextsBesideSwappableVgpus() {
+        Placement half = Placement.of("spread", 1.5);
+        assertEquals(8, half.contextRoom(swapping(300, 1000, 600)), "the memory must limit the contexts");
+        assertEquals(6, half.contextRoom(swapping(300, 1120, 400)), "the overcommit must limit the contexts");
+        assertEquals(0, half.contextRoom(swapping(300, 1200, 700)));
+        assertEquals(28, Placement.of("spread", 1).contextRoom(swapping(300, 400, 200)));
+        assertNull(half.contextObjection(swapping(370, 1100, 600)));
+        String full = half.contextObjection(swapping(371, 1000, 600));
+        assertTrue(full.contains("largestSwappableBytes=600 contexts=2"), full);
+        assertNotNull(half.contextObjection(swapping(370, 1101, 600)));
+    }
+
+    @Test
+    void shouldKeepForOthersWhatTheyNeedAtTheSameTime() {
+        Reserved reserved = new Reserved(300, 400, 200);
+        assertEquals(500, Placement.of("spread", 1.5).keptBytes(reserved));
+        assertEquals(700, Placement.of("spread", 1).keptBytes(reserved), "without overcommit nothing may swap");
     }
 
     @Test

@@ -1,6 +1,7 @@
 package io.hawser.broker.vgpu;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -37,17 +38,48 @@ class VgpuDraftTest {
         assertEquals("any", vgpu.gpus().toString());
         assertEquals(Set.of(Carrier.TCP, Carrier.SHM), vgpu.carriers());
         assertEquals(Owner.NONE, vgpu.owner());
+        assertFalse(vgpu.swappable());
     }
 
     @Test
     void shouldChangeOnlyWhatIsGiven() throws VgpuException {
         Vgpu before = new VgpuDraft(Owner.Kind.DOMAIN, "a-uuid", 7L, 20, "exclusive", "1,0", List.of("shm"), 3,
-            "host").create("v", Origin.REST, NOW);
+            "host", null).create("v", Origin.REST, NOW);
         Vgpu after = new VgpuDraft(null, null, null, 30, null, null, null, null).change(before, NOW.plusSeconds(1));
         assertEquals(new Vgpu("v", before.id(), new Owner(Owner.Kind.DOMAIN, "a-uuid"), 7, 30, Sharing.EXCLUSIVE,
-            before.gpus(), Set.of(Carrier.SHM), 3, Communication.HOST, Origin.REST, NOW, NOW.plusSeconds(1)), after);
+            before.gpus(), Set.of(Carrier.SHM), 3, Communication.HOST, false, Origin.REST, NOW,
+            NOW.plusSeconds(1)), after);
         assertEquals(Owner.NONE, new VgpuDraft(Owner.Kind.NONE, null, null, null, null, null, null, null)
             .change(before, NOW).owner());
+    }
+
+    private static VgpuDraft swappable(Long memoryBytes, String mode, String gpus, String communication) {
+        return new VgpuDraft(null, null, memoryBytes, null, mode, gpus, null, null, communication, true);
+    }
+
+    @Test
+    void shouldMakeSwappableVgpusOfOneGpu() throws VgpuException {
+        for (String gpus : new String[] {null, "any", "0", "GPU-aaaaaaaa"}) {
+            Vgpu vgpu = swappable(1L, null, gpus, null).create("v", Origin.REST, NOW);
+            assertTrue(vgpu.swappable(), gpus);
+            assertTrue(NOTHING.change(vgpu, NOW).swappable(), "an omitted field must keep its value");
+            assertFalse(new VgpuDraft(null, null, 0L, null, null, null, null, null, "host", false).change(vgpu, NOW)
+                .swappable());
+        }
+    }
+
+    @Test
+    void shouldRefuseSwappableVgpusWhoseMemoryCannotMove() throws VgpuException {
+        assertInvalid("a swappable vGPU must reserve memory: memoryBytes=0 vgpu=v", swappable(null, null, null, null));
+        assertInvalid("a swappable vGPU must be shared: mode=exclusive vgpu=v", swappable(1L, "exclusive", null, null));
+        assertInvalid("a swappable vGPU must have one GPU: gpus=all vgpu=v", swappable(1L, null, "all", null));
+        assertInvalid("a swappable vGPU must have one GPU: gpus=0,1 vgpu=v", swappable(1L, null, "0,1", null));
+        assertInvalid("a swappable vGPU must have no communication: communication=host vgpu=v",
+            swappable(1L, null, null, "host"));
+        Vgpu vgpu = swappable(1L, null, null, null).create("v", Origin.REST, NOW);
+        VgpuException refused = assertThrows(VgpuException.class,
+            () -> new VgpuDraft(null, null, 0L, null, null, null, null, null).change(vgpu, NOW));
+        assertTrue(refused.getMessage().contains("must reserve memory"), refused.getMessage());
     }
 
     @ParameterizedTest
@@ -74,7 +106,7 @@ class VgpuDraftTest {
             null));
         assertInvalid("maxSessions must be 0..", new VgpuDraft(null, null, null, null, null, null, null, -1));
         assertInvalid("communication must be one of none, host", new VgpuDraft(null, null, null, null, null, null, null,
-            null, "all"));
+            null, "all", null));
         assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.HOST, null, null, null, null, null, null, null));
         assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.NONE, "x", null, null, null, null, null, null));
         assertInvalid("an owner must be", new VgpuDraft(Owner.Kind.HOST, "x".repeat(257), null, null, null, null,

@@ -4,15 +4,19 @@ import static io.hawser.broker.TestBroker.done;
 import static io.hawser.broker.TestBroker.draft;
 import static io.hawser.broker.TestBroker.refused;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.broker.Broker;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.admin.VgpuService;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.model.Origin;
 import io.hawser.broker.model.Owner;
+import io.hawser.broker.model.StartException;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.model.VgpuState;
 import io.hawser.broker.model.VgpuView;
@@ -23,11 +27,17 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import org.jboss.logmanager.ExtLogRecord;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -88,6 +98,12 @@ class VgpuIT {
             broker.vgpu("a", 600, "any");
             broker.vgpu("b", 600, "any");
             broker.vgpu("both", 100, "1,0");
+            done(broker.broker().vgpuService().create("swaps", new VgpuDraft(null, null, 100L, null, null, null, null,
+                null, null, true)));
+            done(broker.broker().vgpuService().create("stays", new VgpuDraft(null, null, 100L, null, null, null, null,
+                null, null, true)));
+            done(broker.broker().vgpuService().change("stays", new VgpuDraft(null, null, null, null, null, null, null,
+                null, null, false)));
             done(broker.broker().vgpuService().change("a", new VgpuDraft(Owner.Kind.DOMAIN, "a-uuid", null, 40, null,
                 null, List.of("tcp"), 2)));
             made = done(broker.broker().tokenService().create("a", "for a test",
@@ -105,6 +121,8 @@ class VgpuIT {
         }
         try (TestBroker broker = start("gpus", Map.of())) {
             assertEquals(before, broker.broker().vgpus().list());
+            assertTrue(find(broker, "swaps").vgpu().swappable());
+            assertFalse(find(broker, "stays").vgpu().swappable());
             Token after = tokens(broker, "a").getFirst();
             assertEquals(tokens.getFirst().afterUse(after.lastUsed()).toString(), after.toString());
             assertEquals("for a test", after.note());
@@ -304,6 +322,64 @@ class VgpuIT {
                 "a vGPU without settings must belong to REST");
             assertEquals(7, find(broker, "default").vgpu().maxSessions());
             done(broker.broker().vgpuService().delete("default", false));
+        }
+    }
+
+    @Test
+    void shouldPlaceVgpusOfTheSettingsAnewWhenTheirMemoryMustNowFit() {
+        Map<String, String> settings = new HashMap<>(Map.of("hawser.overcommit", "2.0"));
+        for (String name : List.of("a", "b", "c", "d")) {
+            settings.put("hawser.vgpus." + name + ".memory-bytes", "900");
+            settings.put("hawser.vgpus." + name + ".swappable", "true");
+        }
+        try (TestBroker broker = start("gpus", settings)) {
+            for (String name : List.of("a", "b", "c", "d")) {
+                assertTrue(find(broker, name).vgpu().swappable());
+                assertEquals(VgpuState.READY, find(broker, name).state());
+            }
+        }
+        settings.put("hawser.vgpus.a.swappable", "false");
+        try (TestBroker broker = start("gpus", settings)) {
+            assertEquals(VgpuState.UNPLACED, find(broker, "a").state());
+            assertTrue(find(broker, "a").problem().contains("largestSwappableBytes=900"), find(broker, "a").problem());
+        }
+        StartException refused = assertThrows(StartException.class, () -> TestBroker.start(stateDir, "gpus",
+            Map.of("hawser.vgpus.a.swappable", "true", "hawser.vgpus.a.gpus", "all")).close());
+        assertTrue(refused.getMessage().contains("hawser.vgpus.a: a swappable vGPU must"), refused.getMessage());
+    }
+
+    @Test
+    void shouldLogWhatAnOvercommitCounts() {
+        List<String> lines = new CopyOnWriteArrayList<>();
+        Handler handler = new Handler() {
+            @Override
+            @SuppressWarnings("deprecation") // the message without a formatter's layout
+            public void publish(LogRecord entry) {
+                if (entry.getLevel().intValue() == Level.WARNING.intValue()) {
+                    lines.add(((ExtLogRecord) entry).getFormattedMessage());
+                }
+            }
+
+            @Override
+            public void flush() {
+                // publish() stores each line at once
+            }
+
+            @Override
+            public void close() {
+                // the handler has nothing to close
+            }
+        };
+        Logger logger = Logger.getLogger(Broker.class.getName());
+        logger.addHandler(handler);
+        try {
+            start("normal", Map.of()).close();
+            assertEquals(List.of(), lines);
+            start("normal", Map.of("hawser.overcommit", "1.25")).close();
+            assertEquals(List.of("hawser.overcommit counts swappable vGPUs only: a GPU's other vGPUs, the workers' "
+                + "contexts and its largest swappable vGPU must fit into its memory: overcommit=1.25"), lines);
+        } finally {
+            logger.removeHandler(handler);
         }
     }
 }

@@ -104,7 +104,7 @@ class VgpuTableTest {
     void shouldKeepWorkersInANetworkOfItsOwnForEachVgpuThatCommunicates() throws VgpuException {
         table.settle(BOTH);
         for (String name : List.of("a", "b")) {
-            table.add(table.plan(new VgpuDraft(null, null, null, null, null, "0", null, null, "host").create(name,
+            table.add(table.plan(new VgpuDraft(null, null, null, null, null, "0", null, null, "host", null).create(name,
                 Origin.REST, Vgpu.now())));
         }
         add("alone", 0, "0");
@@ -257,5 +257,54 @@ class VgpuTableTest {
         assertEquals(Integer.MAX_VALUE, table.contextRoom(List.of(SECOND.uuid())));
         add("b", 200, "0");
         assertEquals(0, table.contextRoom(List.of(FIRST.uuid())));
+    }
+
+    private static VgpuDraft swappable(Long bytes, Boolean swappable) {
+        return new VgpuDraft(null, null, bytes, null, null, null, null, null, null, swappable);
+    }
+
+    private static void addSwappable(VgpuTable to, String name, long bytes) throws VgpuException {
+        to.add(to.plan(swappable(bytes, true).create(name, Origin.REST, Vgpu.now())));
+    }
+
+    @Test
+    void shouldGiveBestEffortTheMemoryBesideTheLargestSwappableVgpu() throws VgpuException {
+        VgpuTable half = new VgpuTable(Placement.of("least-loaded", 1.5), 1, uuid -> false);
+        for (VgpuTable each : List.of(table, half)) {
+            each.settle(List.of(FIRST));
+            each.add(each.plan(vgpu("fixed", 100, "any")));
+            each.add(each.plan(vgpu("free", 0, "any")));
+            addSwappable(each, "small", 300);
+            addSwappable(each, "large", 500);
+        }
+        assertEquals(new Amount(1000, 400), half.amount("free", FIRST));
+        assertEquals(new Amount(1000, 100), table.amount("free", FIRST), "nothing may swap without overcommit");
+        assertEquals(new Amount(500, 500), half.amount("large", FIRST));
+        addSwappable(half, "more", 600);
+        assertEquals(new Amount(1000, 300), half.amount("free", FIRST));
+        assertEquals(new Reserved(100, 1400, 600), half.gpus().getFirst().reserved());
+        VgpuException full = assertThrows(VgpuException.class, () -> addSwappable(half, "last", 1));
+        assertTrue(full.getMessage().contains("freeBytes=0 totalBytes=1000 reservedBytes=1500 swappableBytes=1400"),
+            full.getMessage());
+    }
+
+    @Test
+    void shouldChangeWhetherAVgpuIsSwappableOnlyWithoutSessionsAndIfItFits() throws VgpuException {
+        VgpuTable half = new VgpuTable(Placement.of("least-loaded", 1.5), 1, uuid -> false);
+        half.settle(List.of(FIRST));
+        addSwappable(half, "a", 600);
+        addSwappable(half, "b", 600);
+        Vgpu before = half.find("a").orElseThrow().vgpu();
+        Vgpu fixed = swappable(null, false).change(before, Vgpu.now());
+        half.enter("a");
+        VgpuException used = assertThrows(VgpuException.class, () -> half.planChange("a", fixed, uuid -> 0));
+        assertTrue(used.getMessage().contains("swappable: vgpu=a sessions=1"), used.getMessage());
+        half.leave("a");
+        VgpuException full = assertThrows(VgpuException.class, () -> half.planChange("a", fixed, uuid -> 0));
+        assertTrue(full.getMessage().contains("wantedBytes=600 freeBytes=400"), full.getMessage());
+        Vgpu less = swappable(400L, false).change(before, Vgpu.now());
+        half.change(half.planChange("a", less, uuid -> 0));
+        assertEquals(new Reserved(400, 600, 600), half.gpus().getFirst().reserved());
+        assertEquals(List.of(FIRST.uuid()), half.find("a").orElseThrow().placedGpus());
     }
 }
