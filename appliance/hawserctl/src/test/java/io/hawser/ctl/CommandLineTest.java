@@ -109,11 +109,13 @@ class CommandLineTest {
             + "COMP_LINE='hawserctl vgpus cr'; COMP_POINT=18; _complete_hawserctl; echo \"${COMPREPLY[@]}\"; "
             + "COMP_WORDS=(hawserctl vgpus create --mem); "
             + "COMP_CWORD=3; COMP_LINE='hawserctl vgpus create --mem'; COMP_POINT=28; _complete_hawserctl; "
+            + "echo \"${COMPREPLY[@]}\"; COMP_WORDS=(hawserctl vgpus change a --sw); "
+            + "COMP_CWORD=4; COMP_LINE='hawserctl vgpus change a --sw'; COMP_POINT=30; _complete_hawserctl; "
             + "echo \"${COMPREPLY[@]}\"";
         Process bash = new ProcessBuilder("bash", "-c", asked).redirectErrorStream(true).start();
         String answer = new String(bash.getInputStream().readAllBytes());
         assertEquals(0, bash.waitFor(), answer);
-        assertEquals(List.of("create", "--memory"), answer.lines().map(String::strip).toList());
+        assertEquals(List.of("create", "--memory", "--swappable"), answer.lines().map(String::strip).toList());
     }
 
     @Test

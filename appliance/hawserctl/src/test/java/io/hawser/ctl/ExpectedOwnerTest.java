@@ -74,6 +74,8 @@ class ExpectedOwnerTest {
     @Test
     void shouldSendNoExpectedOwnerUnlessGiven() throws Exception {
         assertAsks("PATCH /api/v1/vgpus/a {\"computeShare\":7}", "vgpus change a --share 7");
+        assertAsks("PATCH /api/v1/vgpus/a {\"swappable\":true}", "vgpus change a --swappable");
+        assertAsks("PATCH /api/v1/vgpus/a {\"swappable\":false}", "vgpus change a --no-swappable");
         assertAsks("DELETE /api/v1/vgpus/a?force=true", "vgpus delete a --yes --force");
     }
 

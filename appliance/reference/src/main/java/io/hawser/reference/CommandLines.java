@@ -41,7 +41,7 @@ public final class CommandLines {
 
     private static void options(Sheet sheet, List<OptionSpec> options) {
         for (OptionSpec option : options) {
-            sheet.term(String.join(", ", List.of(option.names()).stream().map(name -> "`" + name
+            sheet.term(String.join(", ", List.of(option.names()).stream().map(name -> "`" + shown(option, name)
                 + (name.startsWith("--") && hasValue(option) ? " " + option.paramLabel() : "") + "`").toList()),
                 meaning(option));
         }
@@ -78,7 +78,12 @@ public final class CommandLines {
         return String.join(" ", words);
     }
 
+    /** A name of an option; of a negatable option both names in one. */
+    private static String shown(OptionSpec option, String name) {
+        return option.negatable() ? name.replaceFirst("^--", "--[no-]") : name;
+    }
+
     private static String word(OptionSpec option) {
-        return option.longestName() + (hasValue(option) ? " " + option.paramLabel() : "");
+        return shown(option, option.longestName()) + (hasValue(option) ? " " + option.paramLabel() : "");
     }
 }

@@ -153,13 +153,18 @@ class HawserctlIT {
         assertEquals(3L << 29, made.path("memoryBytes").asLong());
         assertEquals("ready", made.path("state").asText());
         assertEquals("guest.example", made.path("owner").path("id").asText());
-        List<String> row = admin.run("vgpus").assertDone().row("one", "ready", "1.5 GiB", "0 B", "30", "shared", "0");
-        assertEquals(List.of("tcp", "0/4", "0", "host:guest.example", "rest"), row.subList(7, row.size()));
+        List<String> row =
+            admin.run("vgpus").assertDone().row("one", "ready", "1.5 GiB", "0 B", "-", "30", "shared", "0");
+        assertEquals(List.of("tcp", "0/4", "0", "host:guest.example", "rest"), row.subList(8, row.size()));
         assertEquals("30", admin.run("vgpus show one").assertDone().row("share").get(1));
         assertEquals(1610612736, admin.run("gpus --json").json().get(0).path("reservedBytes").asLong());
         JsonNode changed = admin.run("vgpus change one --share 70 --owner none --json").assertDone().json();
         assertEquals(70, changed.path("computeShare").asInt());
         assertEquals(3L << 29, changed.path("memoryBytes").asLong(), "omitted properties stay unchanged");
+        assertEquals("true", admin.run("vgpus change one --swappable").assertDone().row("swappable").get(1));
+        assertEquals("false", admin.run("vgpus change one --no-swappable").assertDone().row("swappable").get(1));
+        admin.run("vgpus change one --swappable --gpus all").assertExit(REFUSED)
+            .assertSays("must have one GPU: gpus=all");
         admin.run("vgpus create one").assertExit(REFUSED).assertSays("refused: ");
         admin.run("vgpus create two --memory 900T").assertExit(REFUSED).assertSays("totalBytes=");
         admin.run("vgpus show two").assertExit(NOT_FOUND);

@@ -35,6 +35,9 @@ public final class AttachCommand extends DomainCommand {
     private Mode mode;
     @Option(names = "--gpus", paramLabel = "GPUS", description = "any, all, or numbers and UUIDs separated by commas.")
     private String gpus;
+    @Option(names = "--swappable", paramLabel = "yes|no",
+        description = "yes: its memory may move to the host while it is idle and the GPU's memory is short.")
+    private Answer swappable;
     @Option(names = "--sessions", paramLabel = "N", description = "Programs at a time (16); for shm 64 at most.")
     private String sessions;
     @Option(names = "--transport", paramLabel = "TRANSPORT",
@@ -64,6 +67,7 @@ public final class AttachCommand extends DomainCommand {
         put(vgpu, "share", share);
         put(vgpu, "mode", mode);
         put(vgpu, "gpus", gpus);
+        put(vgpu, "swappable", swappable);
         put(vgpu, "sessions", sessions);
         put(vgpu, "transport", transport);
         put(vgpu, "region", region);

@@ -36,6 +36,9 @@ final class VgpuOptions {
     @Option(names = "--communication", paramLabel = "WITH",
         description = "With whom its processes exchange data by NCCL: none or host (its other processes).")
     private Communication communication;
+    @Option(names = "--swappable", negatable = true,
+        description = "Whether its memory may move to the host while it is idle and the GPU's memory is short.")
+    private Boolean swappable;
     @Option(names = "--owner", paramLabel = "OWNER", converter = Owner.Converter.class,
         description = "domain:UUID (of libvirt), host:NAME, or none.")
     private Owner owner;
@@ -50,6 +53,7 @@ final class VgpuOptions {
         put(body, "carriers", carriers == null ? null : carriers.stream().map(Enum::name).toList());
         put(body, "maxSessions", maxSessions);
         put(body, "communication", communication == null ? null : communication.name());
+        put(body, "swappable", swappable);
         put(body, "owner", owner == null ? null : owner.body());
         return body;
     }

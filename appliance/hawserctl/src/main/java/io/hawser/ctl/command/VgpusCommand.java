@@ -3,8 +3,10 @@ package io.hawser.ctl.command;
 import io.hawser.client.ApiClient;
 import io.hawser.client.Item;
 import io.hawser.client.Units;
+import io.hawser.ctl.terminal.LivePicture;
 import io.hawser.ctl.terminal.Table;
 import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -26,12 +28,13 @@ public final class VgpusCommand extends ApiCommand {
     }
 
     private static Table table(Object answer) {
-        Table table = new Table("NAME", "STATE", ">MEMORY", ">USED", ">SHARE", "MODE", "GPUS", "CARRIERS", ">SESSIONS",
-            ">TOKENS", "OWNER", "ORIGIN");
+        Table table = new Table("NAME", "STATE", ">MEMORY", ">USED", ">SWAPPED", ">SHARE", "MODE", "GPUS", "CARRIERS",
+            ">SESSIONS", ">TOKENS", "OWNER", "ORIGIN");
         for (Item vgpu : Item.list(answer)) {
             table.row(vgpu.text("name"), vgpu.text("state") + (vgpu.text("problem").isEmpty() ? ""
                 : ": " + vgpu.text("problem")), quota(vgpu), Units.size(vgpu.number("usedBytes")),
-                vgpu.number("computeShare"), vgpu.text("mode"), vgpu.text("gpus"), vgpu.text("carriers"),
+                LivePicture.swapped(vgpu), vgpu.number("computeShare"), vgpu.text("mode"), vgpu.text("gpus"),
+                vgpu.text("carriers"),
                 sessions(vgpu), vgpu.number("tokens"), owner(vgpu), vgpu.text("origin"));
         }
         return table;
@@ -54,15 +57,24 @@ public final class VgpusCommand extends ApiCommand {
     /** All fields of one vGPU. */
     private static Table details(Object answer) {
         Item vgpu = Item.of(answer);
-        return new Table("FIELD", "VALUE").row("name", vgpu.text("name")).row("id", vgpu.text("id"))
+        Table table = new Table("FIELD", "VALUE").row("name", vgpu.text("name")).row("id", vgpu.text("id"))
             .row("state", vgpu.text("state")).row("problem", vgpu.text("problem")).row("owner", owner(vgpu))
             .row("memory", quota(vgpu)).row("used", Units.size(vgpu.number("usedBytes")))
             .row("share", vgpu.number("computeShare")).row("mode", vgpu.text("mode")).row("gpus", vgpu.text("gpus"))
             .row("placed on", vgpu.text("placedGpus")).row("carriers", vgpu.text("carriers"))
-            .row("communication", vgpu.text("communication")).row("sessions", sessions(vgpu))
+            .row("communication", vgpu.text("communication")).row("swappable", vgpu.text("swappable"))
+            .row("sessions", sessions(vgpu))
             .row("waiting for a worker", vgpu.number("startsWaiting"))
             .row("tokens", vgpu.number("tokens")).row("origin", vgpu.text("origin"))
             .row("created", Units.local(vgpu.text("created"))).row("changed", Units.local(vgpu.text("changed")));
+        if (vgpu.has("swap")) {
+            Item swap = vgpu.item("swap");
+            table.row("on the GPU", Units.size(swap.number("residentBytes")))
+                .row("on the host", Units.size(swap.number("swappedBytes"))).row("swaps", swap.number("swaps"))
+                .row("waited for memory", String.format(Locale.ROOT, "%.1f s", swap.number("waitedMs") / 1000.0))
+                .row("memory stays because", swap.text("stays"));
+        }
+        return table;
     }
 
     private static String path(String name) {

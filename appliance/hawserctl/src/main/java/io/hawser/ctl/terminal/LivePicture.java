@@ -115,13 +115,13 @@ public final class LivePicture {
     }
 
     private List<String> vgpuLines() {
-        Table table = new Table("VGPU", "STATE", ">MEMORY", ">USED", ">SHARE", "MODE", ">SESSIONS", ">CALLS/S",
-            ">WAITS/S");
+        Table table = new Table("VGPU", "STATE", ">MEMORY", ">USED", ">SWAPPED", ">SHARE", "MODE", ">SESSIONS",
+            ">CALLS/S", ">WAITS/S");
         vgpus.values().stream().sorted(java.util.Comparator.comparing((Item v) -> -v.number("sessions"))
             .thenComparing(v -> v.text("name"))).forEach(
                 vgpu -> table.row(vgpu.text("name"), vgpu.text("state"),
                     vgpu.number("memoryBytes") == 0 ? "best effort" : Units.size(vgpu.number("memoryBytes")),
-                    Units.size(vgpu.number("usedBytes")), vgpu.number("computeShare"), vgpu.text("mode"),
+                    Units.size(vgpu.number("usedBytes")), swapped(vgpu), vgpu.number("computeShare"), vgpu.text("mode"),
                     vgpu.number("sessions"), Units.count(sum(vgpu.text("name"), callRates)),
                     Units.count(sum(vgpu.text("name"), waitRates))));
         return table.lines();
@@ -151,6 +151,11 @@ public final class LivePicture {
 
     private static String seconds(Item totals, String name) {
         return totals.has(name) ? String.format(java.util.Locale.ROOT, "%.1f s", totals.number(name) / 1000.0) : "-";
+    }
+
+    /** A vGPU's memory in the memory of the host; {@code -} if the vGPU is not swappable. */
+    public static String swapped(Item vgpu) {
+        return vgpu.has("swap") ? Units.size(vgpu.item("swap").number("swappedBytes")) : "-";
     }
 
     /** A figure of a GPU with its unit; some GPUs do not report it. */

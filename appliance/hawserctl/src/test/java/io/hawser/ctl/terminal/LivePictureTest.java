@@ -18,7 +18,8 @@ class LivePictureTest {
         assertTrue(picture.apply(new EventReader.Event("picture", "{\"time\":\"2026-11-21T12:00:00Z\",\"broker\":{"
             + "\"version\":\"1\",\"maxSessions\":32},\"gpus\":[{\"index\":0,\"uuid\":\"u\",\"name\":\"G\","
             + "\"powerWatts\":null,\"health\":\"ok\"}],"
-            + "\"vgpus\":[{\"name\":\"one\",\"memoryBytes\":0},{\"name\":\"two\"}],"
+            + "\"vgpus\":[{\"name\":\"one\",\"memoryBytes\":0},{\"name\":\"two\","
+            + "\"memoryBytes\":4194304,\"swap\":{\"swappedBytes\":2097152}}],"
             + "\"sessions\":[" + session(1, 100) + "," + session(2, 100) + "]}")));
         return picture;
     }
@@ -43,6 +44,12 @@ class LivePictureTest {
             "the busiest is first");
         assertEquals("", line(picture, "two"));
         assertTrue(line(picture, "0  G").contains("   -  "), "a sensor that is not there");
+    }
+
+    @Test
+    void shouldShowTheMemoryOnTheHostOfSwappableVgpus() {
+        assertTrue(line(picture(), "two").matches("two +4 MiB +0 B +2 MiB +0 .*"), line(picture(), "two"));
+        assertTrue(line(picture(), "one").matches("one +best effort +0 B +- +0 .*"), line(picture(), "one"));
     }
 
     @Test

@@ -237,6 +237,11 @@ class DomainsIT {
         assertEquals(VgpuStatus.State.READY, bench.status(machine).state());
         bench.hypervisor.virshMetadata(machine, "<vgpu region='4M' sessions='2' share='7'/>");
         bench.await(() -> vgpu("virsh").number("computeShare") == 7 ? bench.problem() : "the share is not changed");
+        String swappable = "<vgpu region='4M' sessions='2' share='7' memory='512' swappable='";
+        bench.hypervisor.virshMetadata(machine, swappable + "yes'/>");
+        bench.await(() -> vgpu("virsh").text("swappable").equals("true") ? bench.problem() : "it is not swappable");
+        bench.hypervisor.virshMetadata(machine, swappable + "no'/>");
+        bench.await(() -> vgpu("virsh").text("swappable").equals("false") ? bench.problem() : "it is swappable");
         bench.runPassAfterEvents(); // otherwise the event may come after the unplug, and request the device again
         bench.hypervisor.virshDevice(machine, null);
         bench.await(() -> bench.hasState(machine, VgpuStatus.State.DETACHED) ? bench.problem() : "not yet");

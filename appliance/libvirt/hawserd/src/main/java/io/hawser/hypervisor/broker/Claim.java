@@ -16,7 +16,7 @@ import java.util.UUID;
  * @param problem why guests cannot use it; empty if they can.
  */
 public record Claim(String vgpu, Owner owner, long memoryBytes, int share, String mode, String gpus,
-    List<String> carriers, int maxSessions, int sessions, int tokens, String state, String problem) {
+    boolean swappable, List<String> carriers, int maxSessions, int sessions, int tokens, String state, String problem) {
 
     /**
      * The owner of a vGPU at the broker, {@code <domain>@<host>}. During a migration the id names both hosts: {@code
@@ -55,7 +55,8 @@ public record Claim(String vgpu, Owner owner, long memoryBytes, int share, Strin
     /** Whether it has the wish's properties. The name does not count, because a name cannot change. */
     public boolean fits(Wish wish) {
         return memoryBytes == wish.memoryBytes() && share == wish.share() && mode.equals(wish.mode().label())
-            && gpus.equalsIgnoreCase(wish.gpus().replace(" ", "")) && maxSessions == wish.sessions()
+            && swappable == wish.swappable() && gpus.equalsIgnoreCase(wish.gpus().replace(" ", ""))
+            && maxSessions == wish.sessions()
             && carriers.equals(List.of(wish.transport().label()));
     }
 }

@@ -88,7 +88,8 @@ public final class Shares implements AutoCloseable {
         Item owner = vgpu.item("owner");
         return Claim.Owner.parse(owner.text("kind"), owner.text("id")).map(parsed -> new Claim(vgpu.text("name"),
             parsed, vgpu.number("memoryBytes"), (int) vgpu.number("computeShare"), vgpu.text("mode"),
-            vgpu.text("gpus"), List.of(vgpu.text("carriers").split(",")), (int) vgpu.number("maxSessions"),
+            vgpu.text("gpus"), vgpu.text("swappable").equals("true"), List.of(vgpu.text("carriers").split(",")),
+            (int) vgpu.number("maxSessions"),
             (int) vgpu.number("sessions"), (int) vgpu.number("tokens"), vgpu.text("state"), vgpu.text("problem")));
     }
 
@@ -137,6 +138,7 @@ public final class Shares implements AutoCloseable {
         body.put("computeShare", wish.share());
         body.put("mode", wish.mode().label());
         body.put("gpus", wish.gpus());
+        body.put("swappable", wish.swappable());
         body.put("carriers", List.of(wish.transport().label()));
         body.put("maxSessions", wish.sessions());
         return body;

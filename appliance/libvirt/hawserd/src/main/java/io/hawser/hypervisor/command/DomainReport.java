@@ -78,6 +78,7 @@ final class DomainReport {
             view.put("share", wish.share());
             view.put("mode", wish.mode().label());
             view.put("gpus", wish.gpus());
+            view.put("swappable", wish.swappable());
             view.put("maxSessions", wish.sessions());
             view.put("regionBytes", wish.regionBytes());
             view.put("required", wish.required());

@@ -17,13 +17,14 @@ import java.util.regex.Pattern;
  * @param memoryBytes reserved on each GPU; 0 is best effort.
  * @param share 1 to 100.
  * @param gpus {@code any}, {@code all}, or numbers and UUIDs separated by commas.
+ * @param swappable whether its memory may move to the memory of the broker's host.
  * @param sessions at a time, 1 or more; for shared memory at most the region's slots.
  * @param regionBytes the region's length, a power of two; 0 with TCP.
  * @param required whether the domain may not start without it.
  * @param byDevice whether there is only a device, which asks for the defaults, and no metadata.
  */
-public record Wish(String name, long memoryBytes, int share, Mode mode, String gpus, int sessions, Transport transport,
-    long regionBytes, boolean required, boolean byDevice) {
+public record Wish(String name, long memoryBytes, int share, Mode mode, String gpus, boolean swappable, int sessions,
+    Transport transport, long regionBytes, boolean required, boolean byDevice) {
     /** The metadata's namespace. */
     public static final String NAMESPACE = "urn:hawser:vgpu:1";
     /** The metadata's prefix, as hawserctl writes it. */
@@ -37,8 +38,8 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
     private static final int MAX_SESSIONS = 1_000_000; // the broker's own limit
     private static final int MAX_GPUS_CHARACTERS = 2048; // the broker's own limit
     private static final int MAX_SHOWN = 64; // limits the attribute's text in a reason
-    private static final List<String> ATTRIBUTES = List.of("name", "memory", "share", "mode", "gpus", "sessions",
-        "transport", "region", "required");
+    private static final List<String> ATTRIBUTES = List.of("name", "memory", "share", "mode", "gpus", "swappable",
+        "sessions", "transport", "region", "required");
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"); // the broker's own rule
     private static final Pattern GPU = Pattern.compile("\\d{1,4}|(?i:GPU-)?[0-9A-Fa-f-]{4,36}");
     private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
@@ -89,14 +90,15 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
         requireRoom(region, sessions, transport);
         return new Wish(name(attributes.getOrDefault("name", "")), memory(attributes.get("memory")),
             number("share", attributes.get("share"), 100, 100), choice("mode", attributes.get("mode"), Mode.SHARED),
-            gpus(attributes.getOrDefault("gpus", "any")), sessions, transport,
-            region, required(attributes.get("required")), false);
+            gpus(attributes.getOrDefault("gpus", "any")), isYes("swappable", attributes.get("swappable"), false),
+            sessions, transport, region, isYes("required", attributes.get("required"), true), false);
     }
 
     /** The wish of a device without metadata. */
     public static Wish ofDevice(long regionBytes) throws WishException {
         long region = checkedRegion(regionBytes, Long.toString(regionBytes));
-        return new Wish("", 0, 100, Mode.SHARED, "any", standardSessions(region), Transport.SHM, region, true, true);
+        return new Wish("", 0, 100, Mode.SHARED, "any", false, standardSessions(region), Transport.SHM, region, true,
+            true);
     }
 
     private static String name(String text) throws WishException {
@@ -225,14 +227,14 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
         return bytes;
     }
 
-    private static boolean required(String text) throws WishException {
-        if (text == null || text.equals("yes")) {
-            return true;
-        }
-        if (text.equals("no")) {
-            return false;
-        }
-        throw new WishException("vgpu: required must be yes or no: required=" + shown(text));
+    private static boolean isYes(String attribute, String text, boolean standard) throws WishException {
+        return switch (text) {
+            case null -> standard;
+            case "yes" -> true;
+            case "no" -> false;
+            default -> throw new WishException("vgpu: " + attribute + " must be yes or no: " + attribute + "="
+                + shown(text));
+        };
     }
 
     private static String shown(String text) {
@@ -258,6 +260,9 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
         }
         if (!gpus.equals("any")) {
             all.put("gpus", gpus);
+        }
+        if (swappable) {
+            all.put("swappable", "yes");
         }
         if (sessions != (transport == Transport.SHM ? standardSessions(regionBytes) : DEFAULT_SESSIONS)) {
             all.put("sessions", Integer.toString(sessions));

@@ -38,8 +38,12 @@ class DomainXmlTest {
     void shouldReadWhatADomainAsksFor() throws WishException {
         Wish wish = wish(Xml.vgpu("name='r' memory='16G' share='50' mode='exclusive' gpus='0,1' sessions='8'"
             + " transport='shm' region='32M' required='no'"), Xml.shmem(ID, 32)).orElseThrow();
-        assertEquals(new Wish("r", 16L << 30, 50, Wish.Mode.EXCLUSIVE, "0,1", 8, Wish.Transport.SHM, 32L << 20, false,
-            false), wish);
+        assertEquals(
+            new Wish("r", 16L << 30, 50, Wish.Mode.EXCLUSIVE, "0,1", false, 8, Wish.Transport.SHM, 32L << 20, false,
+                false),
+            wish);
+        assertTrue(wish(Xml.vgpu("memory='1G' swappable='yes'"), "").orElseThrow().swappable());
+        assertFalse(wish(Xml.vgpu("memory='1G' swappable='no'"), "").orElseThrow().swappable());
         DomainXml xml = DomainXml.parse(Xml.domain(ID, "render", "", Xml.shmem(ID, 32)));
         assertEquals("render", xml.name());
         assertEquals(ID, xml.uuid());
@@ -50,7 +54,8 @@ class DomainXmlTest {
     @Test
     void shouldTakeADeviceAloneForTheDefaults() throws WishException {
         Wish wish = wish("", Xml.shmem(ID, 16)).orElseThrow();
-        assertEquals(new Wish("", 0, 100, Wish.Mode.SHARED, "any", 16, Wish.Transport.SHM, 16L << 20, true, true),
+        assertEquals(
+            new Wish("", 0, 100, Wish.Mode.SHARED, "any", false, 16, Wish.Transport.SHM, 16L << 20, true, true),
             wish);
         assertTrue(wish("", "").isEmpty());
         assertTrue(wish("", Xml.shmem(UUID.randomUUID(), 16)).isEmpty(), "another's region asks for nothing");
@@ -69,6 +74,7 @@ class DomainXmlTest {
     void shouldNameTheInvalidAttribute() {
         assertTrue(refusal(Xml.vgpu("memry='1G'"), "").contains("no attribute memry"));
         assertTrue(refusal(Xml.vgpu("share='101'"), "").contains("share must be 1 to 100: share=101"));
+        assertTrue(refusal(Xml.vgpu("swappable='true'"), "").contains("swappable must be yes or no: swappable=true"));
         assertTrue(refusal(Xml.vgpu("region='48M'"), "").contains("power of two from 4M"));
         assertTrue(refusal(Xml.vgpu("region='32M'"), Xml.shmem(ID, 64)).contains("region=32M <shmem>'s size=64M"));
         assertTrue(refusal(Xml.vgpu("transport='tcp'"), Xml.shmem(ID, 64)).contains("there must be no device"));
@@ -166,7 +172,7 @@ class DomainXmlTest {
             Wish wish = new Wish(random.nextBoolean() ? "" : "n" + random.nextInt(), random.nextLong(1L << 40),
                 1 + random.nextInt(100), random.nextBoolean() ? Wish.Mode.SHARED : Wish.Mode.EXCLUSIVE,
                 random.nextBoolean() ? "any" : random.nextInt(8) + ",GPU-" + UUID.randomUUID(),
-                1 + random.nextInt(64), tcp ? Wish.Transport.TCP : Wish.Transport.SHM,
+                random.nextBoolean(), 1 + random.nextInt(64), tcp ? Wish.Transport.TCP : Wish.Transport.SHM,
                 tcp ? 0 : (256L << 20) << random.nextInt(5), random.nextBoolean(), false);
             DomainXml xml = DomainXml.parse(Xml.domain(ID, "a", "", ""));
             xml.setWish(wish);

@@ -22,7 +22,7 @@ class FeedbackTest {
     private final List<String> stages = new ArrayList<>();
 
     private static Wish wish(int share) {
-        return new Wish("", 0, share, Wish.Mode.SHARED, "any", 2, Wish.Transport.SHM, 4 << 20, true, false);
+        return new Wish("", 0, share, Wish.Mode.SHARED, "any", false, 2, Wish.Transport.SHM, 4 << 20, true, false);
     }
 
     private static VgpuStatus status(VgpuStatus.State state, String reason) {

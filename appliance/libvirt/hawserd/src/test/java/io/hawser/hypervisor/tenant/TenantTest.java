@@ -42,7 +42,7 @@ class TenantTest {
     }
 
     private static Wish wish(int share) {
-        return new Wish("", 0, share, Wish.Mode.SHARED, "any", 2, Wish.Transport.SHM, 4 << 20, true, false);
+        return new Wish("", 0, share, Wish.Mode.SHARED, "any", false, 2, Wish.Transport.SHM, 4 << 20, true, false);
     }
 
     private boolean isExpected(Duration after) {
