@@ -34,6 +34,7 @@ import io.hawser.broker.status.VgpuUse;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.store.DatabaseException;
 import io.hawser.broker.store.StateDir;
+import io.hawser.broker.swap.SwapSource;
 import io.hawser.broker.token.AdminToken;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.turns.SessionTurns;
@@ -88,7 +89,7 @@ public final class Broker {
     public record Parts(StateDir stateDir, AdminToken adminToken, Database database, LoopPulse pulse, VgpuTable vgpus,
         VgpuService vgpuService, TokenService tokenService, GpuWatch gpuWatch, GpuMonitor gpuMonitor,
         WorkerPools pools, Confinement confinement, SessionRegistry sessions, Ledgers ledgers, TurnMode turnMode,
-        FrontDoor door, Regions regions) {}
+        FrontDoor door, Regions regions, SwapSource swaps) {}
 
     /** The sources of the GPU monitor. */
     private record Monitored(WorkerPools pools, SessionRegistry registry) implements GpuMonitor.Watched {
@@ -175,7 +176,7 @@ public final class Broker {
         loop.scheduleAtFixedRate(() -> use.sample(System.nanoTime()), WATCH_MS, WATCH_MS, TimeUnit.MILLISECONDS);
         schedule(new MemoryWatch(ledgers, vgpus, sessions, pools, gpuMonitor));
         parts = new Parts(stateDir, adminToken, database, pulse, vgpus, vgpuService, tokenService, gpuWatch, gpuMonitor,
-            pools, command.confinement(), sessions, ledgers, turnMode, door, regions);
+            pools, command.confinement(), sessions, ledgers, turnMode, door, regions, SwapSource.NONE);
     }
 
     private VgpuTable loadVgpus() throws IOException, SQLException {

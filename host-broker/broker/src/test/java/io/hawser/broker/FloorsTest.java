@@ -14,6 +14,7 @@ class FloorsTest {
             .floor("ipc", "turns", "image")
             .floor("ledger")
             .floor("session")
+            .floor("swap")
             .floor("status", "audit")
             .floor("door", "web")
             .floor("region")

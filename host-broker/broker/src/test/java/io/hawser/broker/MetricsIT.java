@@ -52,7 +52,9 @@ class MetricsIT {
         new FakeNvml(folder);
         Path stateDir = folder.resolve("state");
         broker = new RealProcess(folder, "metrics", stateDir, Map.of("LD_LIBRARY_PATH", folder.toString()),
-            "-Dhawser.worker.command=" + TestBroker.workerCommand("nvidia"), "-Dhawser.vgpus.default.mode=exclusive");
+            "-Dhawser.worker.command=" + TestBroker.workerCommand("nvidia"), "-Dhawser.vgpus.default.mode=exclusive",
+            "-Dhawser.vgpus.swaps.memory-bytes=100", "-Dhawser.vgpus.swaps.gpus=1",
+            "-Dhawser.vgpus.swaps.swappable=true");
         endpoints = broker.awaitEndpoints();
         TestBroker.await("the GPUs' metrics", () -> scrape().contains("hawser_gpu_power_watts{"));
         try (TestGuest guest = new TestGuest(endpoints.get("guest").asText())) {
@@ -157,6 +159,10 @@ class MetricsIT {
         assertEquals(3, value("hawser_vgpu_synchronous_round_trips_total{vgpu=\"default\"}"));
         assertEquals(0, value("hawser_vgpu_memory_bytes{vgpu=\"default\",kind=\"quota\"}"));
         assertEquals(1, value("hawser_session_start_seconds_count{carrier=\"tcp\"}"));
+        for (String swap : List.of("resident_bytes", "swapped_bytes", "swaps_total", "swap_wait_seconds_total")) {
+            assertEquals(0, value("hawser_vgpu_" + swap + "{vgpu=\"swaps\"}"));
+            assertFalse(exposition.contains("hawser_vgpu_" + swap + "{vgpu=\"default\"}"), "it is not swappable");
+        }
         assertTrue(exposition.contains("hawser_build_info{version=\""), exposition);
     }
 

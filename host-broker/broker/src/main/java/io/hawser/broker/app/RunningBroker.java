@@ -12,6 +12,7 @@ import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.region.Regions;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.store.Database;
+import io.hawser.broker.swap.SwapSource;
 import io.hawser.broker.turns.TurnMode;
 import io.hawser.broker.vgpu.VgpuTable;
 import jakarta.enterprise.context.ApplicationScoped;
@@ -105,6 +106,12 @@ public class RunningBroker {
     @Singleton
     Ledgers ledgers() {
         return parts().ledgers();
+    }
+
+    @Produces
+    @Singleton
+    SwapSource swaps() {
+        return parts().swaps();
     }
 
     @Produces

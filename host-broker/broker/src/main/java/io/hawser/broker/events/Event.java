@@ -24,6 +24,8 @@ public record Event(long seq, Instant time, String kind, String severity, String
         GPU,
         /** A vGPU was created, changed, placed or deleted. */
         VGPU,
+        /** The memory of a swappable vGPU left its GPU or came back. */
+        SWAP,
         /** A region was created, failed or was deleted. */
         REGION,
         /** An operator changed the broker. */

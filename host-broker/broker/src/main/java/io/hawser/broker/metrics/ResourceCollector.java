@@ -1,5 +1,6 @@
 package io.hawser.broker.metrics;
 
+import io.hawser.broker.model.SwapInfo;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.view.GpuInfo;
 import io.hawser.broker.view.VgpuInfo;
@@ -89,6 +90,14 @@ final class ResourceCollector extends Collector {
         Family waited = Family.counter("hawser_vgpu_turn_wait_seconds", "Time waited for its turn", "vgpu");
         Family bytes = Family.counter("hawser_vgpu_bytes", "Bytes of records, seen from the worker", "vgpu",
             "direction");
+        Family resident = Family.gauge("hawser_vgpu_resident_bytes",
+            "Memory of a swappable vGPU that is on its GPU", "vgpu");
+        Family swapped = Family.gauge("hawser_vgpu_swapped_bytes",
+            "Memory of a swappable vGPU that is in the memory of the host", "vgpu");
+        Family swaps = Family.counter("hawser_vgpu_swaps", "How many times a swappable vGPU's memory has left its GPU",
+            "vgpu");
+        Family swapWait = Family.counter("hawser_vgpu_swap_wait_seconds",
+            "Time in which sessions of a swappable vGPU waited for their memory", "vgpu");
         List<VgpuInfo> shown = all.stream().sorted(Comparator.comparing(VgpuInfo::name)).limit(MAX_VGPUS).toList();
         Map<String, WorkerStats> done = totals.totals(shown.stream().map(VgpuInfo::name).toList(),
             sources.sessions().list());
@@ -106,7 +115,15 @@ final class ResourceCollector extends Collector {
             gpuTime.add(sum.gpuTimeMs() / 1000.0, name);
             waited.add(sum.waitedMs() / 1000.0, name);
             bytes.add(sum.bytesIn(), name, "in").add(sum.bytesOut(), name, "out");
+            SwapInfo swap = vgpu.swap();
+            if (swap != null) {
+                resident.add(swap.residentBytes(), name);
+                swapped.add(swap.swappedBytes(), name);
+                swaps.add(swap.swaps(), name);
+                swapWait.add(swap.waitedMs() / 1000.0, name);
+            }
         }
-        return List.of(count, memory, sessions, starts, usable, calls, waits, kernels, gpuTime, waited, bytes);
+        return List.of(count, memory, sessions, starts, usable, calls, waits, kernels, gpuTime, waited, bytes,
+            resident, swapped, swaps, swapWait);
     }
 }

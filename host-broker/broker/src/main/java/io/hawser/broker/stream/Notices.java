@@ -75,6 +75,12 @@ final class Notices {
         } else if (was != null && was.state().equals("unplaced") && now.state().equals("ready")) {
             add(Event.Kind.VGPU, Event.Severity.INFO, now.name(), "vGPU " + now.name() + " has its GPUs again");
         }
+        if (was != null && was.id().equals(now.id()) && was.swap() != null && now.swap() != null
+            && was.swap().resident() != now.swap().resident()) {
+            add(Event.Kind.SWAP, Event.Severity.INFO, now.name(), "The memory of vGPU " + now.name()
+                + (now.swap().resident() ? " is on its GPU again" : " has left its GPU: swappedBytes="
+                    + now.swap().swappedBytes()));
+        }
     }
 
     private void region(RegionInfo was, RegionInfo now) {

@@ -1,6 +1,7 @@
 package io.hawser.broker.view;
 
 import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.SwapInfo;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuView;
 import java.time.Instant;
@@ -10,7 +11,7 @@ import java.util.List;
 public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, int computeShare, String mode,
     String gpus, List<String> carriers, int maxSessions, String communication, boolean swappable, String origin,
     Instant created, Instant changed, String state, String problem, List<String> placedGpus, int sessions,
-    int startsWaiting, long usedBytes, int tokens) {
+    int startsWaiting, long usedBytes, int tokens, SwapInfo swap) {
 
     /** The owner of a vGPU; see openapi.yml. */
     public record Owner(String kind, String id) {}
@@ -20,14 +21,15 @@ public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, in
      *
      * @param startsWaiting its sessions that wait for a worker.
      * @param usedBytes memory of its sessions.
+     * @param swap where its memory is; null if it is not swappable.
      */
-    static VgpuInfo of(VgpuView view, int startsWaiting, long usedBytes) {
+    static VgpuInfo of(VgpuView view, int startsWaiting, long usedBytes, SwapInfo swap) {
         Vgpu vgpu = view.vgpu();
         return new VgpuInfo(vgpu.name(), vgpu.id().toString(), new Owner(vgpu.owner().kind().label(),
             vgpu.owner().id()), vgpu.memoryBytes(), vgpu.computeShare(), vgpu.mode().label(), vgpu.gpus().toString(),
             vgpu.carriers().stream().map(Carrier::label).sorted().toList(), vgpu.maxSessions(),
             vgpu.communication().label(), vgpu.swappable(), vgpu.origin().label(), vgpu.created(), vgpu.changed(),
             view.state().label(), view.problem(), view.placedGpus(), view.sessions(), startsWaiting, usedBytes,
-            view.tokens());
+            view.tokens(), swap);
     }
 }

@@ -3,6 +3,7 @@ package io.hawser.broker.view;
 import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.pool.WorkerPools;
+import io.hawser.broker.swap.SwapSource;
 import io.hawser.broker.vgpu.VgpuTable;
 import jakarta.inject.Inject;
 import jakarta.inject.Singleton;
@@ -15,13 +16,15 @@ public final class VgpuInventory {
     private final VgpuTable vgpus;
     private final WorkerPools pools;
     private final Ledgers ledgers;
+    private final SwapSource swaps;
 
     /** Reads these parts of the broker. */
     @Inject
-    public VgpuInventory(VgpuTable vgpus, WorkerPools pools, Ledgers ledgers) {
+    public VgpuInventory(VgpuTable vgpus, WorkerPools pools, Ledgers ledgers, SwapSource swaps) {
         this.vgpus = vgpus;
         this.pools = pools;
         this.ledgers = ledgers;
+        this.swaps = swaps;
     }
 
     /** The vGPUs by name. */
@@ -37,6 +40,7 @@ public final class VgpuInventory {
 
     private VgpuInfo info(VgpuView view, Map<String, Integer> waiting) {
         String name = view.vgpu().name();
-        return VgpuInfo.of(view, waiting.getOrDefault(name, 0), ledgers.usedBytes(name));
+        return VgpuInfo.of(view, waiting.getOrDefault(name, 0), ledgers.usedBytes(name),
+            view.vgpu().swappable() ? swaps.of(name) : null);
     }
 }

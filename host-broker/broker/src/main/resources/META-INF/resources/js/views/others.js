@@ -11,7 +11,7 @@ import {LiveTable} from '../table.js';
 import {EventList, pageHead, panel, view} from './parts.js';
 
 const KINDS = [['', 'All kinds'], ['session', 'Sessions'], ['refused', 'Refusals'], ['worker', 'Workers'], ['gpu', 'GPUs'],
-    ['vgpu', 'vGPUs'], ['region', 'Regions'], ['admin', 'Administration']];
+    ['vgpu', 'vGPUs'], ['swap', 'Moved memory'], ['region', 'Regions'], ['admin', 'Administration']];
 const SEVERITIES = [['', 'All'], ['warning', 'Warnings and errors'], ['error', 'Errors']];
 
 export function events() {

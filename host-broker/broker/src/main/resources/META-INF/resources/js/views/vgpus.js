@@ -3,7 +3,7 @@ import {changeVgpu, createToken, createVgpu, deleteVgpu, revokeToken} from '../a
 import {get} from '../api.js';
 import {fill, matchesVgpu, quotaOf, sessionColumns, tone, totalsOf, vgpuColumns} from '../columns.js';
 import {h, setText} from '../dom.js';
-import {bytes, dateTime, percent, shortUuid} from '../format.js';
+import {bytes, count, dateTime, percent, shortUuid} from '../format.js';
 import {model} from '../model.js';
 import {may} from '../rights.js';
 import {LiveTable} from '../table.js';
@@ -58,6 +58,13 @@ class Tokens {
 
 const owner = vgpu => vgpu.owner.kind === 'none' ? 'nobody' : vgpu.owner.kind + ' ' + vgpu.owner.id;
 
+/** Where the memory of a swappable vGPU is. */
+function swap(vgpu) {
+    const now = vgpu.swap;
+    return now ? bytes(now.swappedBytes) + ' on the host, moved ' + count(now.swaps) + ' times, waited '
+        + (now.waitedMs / 1000).toFixed(1) + ' s' + (now.stays ? '; stays now: ' + now.stays : '') : 'no';
+}
+
 function actions(vgpu, current, tokens) {
     if (!may('operator')) {
         return [];
@@ -93,7 +100,7 @@ export function vgpu(name) {
         ['Placed on', () => of().placedGpus.map(uuid => model.gpus.has(uuid) && model.gpus.get(uuid).index !== undefined
             ? 'GPU ' + model.gpus.get(uuid).index : shortUuid(uuid)).join(', ') || '–'],
         ['Carriers', () => of().carriers.join(', ')], ['Processes', () => of().communication === 'host' ? 'together, by NCCL'
-            : 'alone'], ['Swappable', () => of().swappable ? 'yes' : 'no'], ['Owner', () => owner(of())],
+            : 'alone'], ['Swappable', () => swap(of())], ['Owner', () => owner(of())],
         ['Waiting for turns', () => percent(Math.min(100, totalsOf(name).waitedMs / 10
             / Math.max(1, totalsOf(name).sessions)))],
         ['Belongs to', () => of().origin === 'settings' ? 'the broker’s settings' : 'REST'],

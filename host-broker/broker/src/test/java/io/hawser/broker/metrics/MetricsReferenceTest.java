@@ -67,7 +67,7 @@ class MetricsReferenceTest {
         GpuInventory gpus = new GpuInventory(parts.pools(), parts.sessions(), parts.gpuMonitor(), parts.vgpus(),
             parts.ledgers());
         return new Sources(parts.sessions(), parts.pools(), parts.regions(), gpus,
-            new VgpuInventory(parts.vgpus(), parts.pools(), parts.ledgers()));
+            new VgpuInventory(parts.vgpus(), parts.pools(), parts.ledgers(), parts.swaps()));
     }
 
     @Test

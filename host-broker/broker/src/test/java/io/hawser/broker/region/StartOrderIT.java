@@ -163,7 +163,7 @@ class StartOrderIT {
         overTcp("attacker");
         awaitWaiting("attacker", 2);
         VgpuInventory vgpus = new VgpuInventory(broker.broker().vgpus(), broker.broker().pools(),
-            broker.broker().ledgers());
+            broker.broker().ledgers(), broker.broker().swaps());
         VgpuInfo shown = vgpus.list().stream().filter(v -> v.name().equals("attacker")).findFirst().orElseThrow();
         assertEquals(2, shown.startsWaiting());
         first.close();

@@ -71,7 +71,7 @@ class VgpuRestIT {
             .body("carriers", equalTo(java.util.List.of("tcp"))).body("maxSessions", equalTo(3))
             .body("origin", equalTo("rest")).body("state", equalTo("ready")).body("problem", equalTo(""))
             .body("placedGpus", equalTo(java.util.List.of("u-1"))).body("sessions", equalTo(0))
-            .body("swappable", equalTo(false))
+            .body("swappable", equalTo(false)).body("swap", nullValue())
             .body("usedBytes", equalTo(0)).body("tokens", equalTo(0)).body("created", containsString("T"));
         assertProblem(admin().body(request).post(VGPUS).then(), 409, "a vGPU with this name already exists: vgpu=one");
         admin().get(VGPUS).then().statusCode(200).body("name", hasItem("default")).body("name", hasItem("one"));
@@ -90,14 +90,17 @@ class VgpuRestIT {
     @Test
     void shouldMakeAndChangeSwappableVgpus() throws IOException {
         admin().body("{\"name\":\"swaps\",\"memoryBytes\":1000,\"swappable\":true}").post(VGPUS).then()
-            .statusCode(201).body("swappable", equalTo(true));
+            .statusCode(201).body("swappable", equalTo(true)).body("swap.resident", equalTo(true))
+            .body("swap.swappedBytes", equalTo(0)).body("swap.swaps", equalTo(0))
+            .body("swap.stays", equalTo("this broker moves no memory"));
         admin().body("{\"memoryBytes\":2000}").patch(VGPUS + "/swaps").then().statusCode(200)
             .body("swappable", equalTo(true));
         assertProblem(admin().body("{\"gpus\":\"all\"}").patch(VGPUS + "/swaps").then(), 400,
             "a swappable vGPU must have one GPU: gpus=all vgpu=swaps");
         admin().body("{\"swappable\":false,\"gpus\":\"all\"}").patch(VGPUS + "/swaps").then().statusCode(200)
             .body("swappable", equalTo(false));
-        admin().get(VGPUS + "/swaps").then().statusCode(200).body("swappable", equalTo(false));
+        admin().get(VGPUS + "/swaps").then().statusCode(200).body("swappable", equalTo(false))
+            .body("swap", nullValue());
         admin().delete(VGPUS + "/swaps").then().statusCode(204);
     }
 

@@ -3,6 +3,7 @@ package io.hawser.broker.stream;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.hawser.broker.events.EventLog;
+import io.hawser.broker.model.SwapInfo;
 import io.hawser.broker.view.GpuInfo;
 import io.hawser.broker.view.RegionInfo;
 import io.hawser.broker.view.VgpuInfo;
@@ -21,7 +22,13 @@ class NoticesTest {
 
     private static VgpuInfo vgpu(String id, Instant changed, String state, String problem, int sessions) {
         return new VgpuInfo("v", id, new VgpuInfo.Owner("none", ""), 0, 100, "shared", "any", List.of("tcp"), 0, "none",
-            false, "rest", THEN, changed, state, problem, List.of(), sessions, 0, 0, 0);
+            false, "rest", THEN, changed, state, problem, List.of(), sessions, 0, 0, 0, null);
+    }
+
+    private static VgpuInfo swappable(String id, long residentBytes, long swappedBytes) {
+        return new VgpuInfo("v", id, new VgpuInfo.Owner("none", ""), 8, 100, "shared", "any", List.of("tcp"), 0, "none",
+            true, "rest", THEN, THEN, "ready", "", List.of(), 1, 0, 0, 0, new SwapInfo(swappedBytes == 0, residentBytes,
+                swappedBytes, 1, 0, ""));
     }
 
     private static RegionInfo region(String state, String problem) {
@@ -70,6 +77,19 @@ class NoticesTest {
             told(ready, of(vgpu("b", THEN, "ready", "",
                 0))));
         assertEquals(List.of("vgpu info vGPU v was deleted"), told(ready, of()));
+    }
+
+    @Test
+    void shouldTellOfMemoryThatLeavesItsGpuAndComesBack() {
+        Picture resident = of(swappable("a", 8, 0));
+        Picture swapped = of(swappable("a", 0, 8));
+        assertEquals(List.of("swap info The memory of vGPU v has left its GPU: swappedBytes=8"),
+            told(resident, swapped));
+        assertEquals(List.of("swap info The memory of vGPU v is on its GPU again"), told(swapped, resident));
+        assertEquals(List.of(), told(swapped, of(swappable("a", 0, 7))));
+        assertEquals(List.of(), told(of(vgpu("a", THEN, "ready", "", 0)), swapped), "it has become swappable");
+        assertEquals(List.of("vgpu info vGPU v was deleted and created again"),
+            told(swapped, of(swappable("b", 8, 0))));
     }
 
     @Test

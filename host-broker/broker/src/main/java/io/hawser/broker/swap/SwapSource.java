@@ -1,0 +1,18 @@
+package io.hawser.broker.swap;
+
+import io.hawser.broker.model.SwapInfo;
+
+/** Reports where the memory of swappable vGPUs is. Any thread; an answer does not wait. */
+@FunctionalInterface
+public interface SwapSource {
+    /** Of a broker that moves no memory. */
+    SwapSource NONE = vgpu -> new SwapInfo(true, 0, 0, 0, 0, "this broker moves no memory");
+
+    /**
+     * The state of a swappable vGPU's memory.
+     *
+     * @param vgpu the name of a swappable vGPU; it may have been deleted meanwhile.
+     * @return never null; the counters of a vGPU never shrink during its life.
+     */
+    SwapInfo of(String vgpu);
+}

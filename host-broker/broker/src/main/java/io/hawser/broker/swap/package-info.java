@@ -1,0 +1,2 @@
+/** Where the memory of swappable vGPUs is. */
+package io.hawser.broker.swap;
