@@ -39,8 +39,6 @@ import io.hawser.broker.token.AdminToken;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.turns.SessionTurns;
 import io.hawser.broker.turns.TurnMode;
-import io.hawser.broker.turns.TurnRules;
-import io.hawser.broker.turns.TurnScheduler;
 import io.hawser.broker.vgpu.Placement;
 import io.hawser.broker.vgpu.VgpuTable;
 import io.netty.channel.EventLoop;
@@ -199,8 +197,8 @@ public final class Broker {
     }
 
     private SessionTurns turns() throws IOException {
-        return turnMode != TurnMode.TURNS ? SessionTurns.none() : new SessionTurns(
-            new TurnScheduler(TurnRules.of(config.turns()), this::leavesEqualShares), vgpus::computeShare);
+        return turnMode != TurnMode.TURNS ? SessionTurns.none()
+            : SessionTurns.of(config.turns(), this::leavesEqualShares, vgpus::computeShare);
     }
 
     private static WorkerPool.Limits limits(BrokerConfig config) {

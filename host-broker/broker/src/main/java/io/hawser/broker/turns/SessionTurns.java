@@ -1,11 +1,14 @@
 package io.hawser.broker.turns;
 
+import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.posix.PosixException;
+import io.hawser.turns.TurnRules;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
 import java.util.function.ToIntFunction;
 import org.jboss.logging.Logger;
 
@@ -13,19 +16,27 @@ import org.jboss.logging.Logger;
 public final class SessionTurns {
     private static final Logger LOG = Logger.getLogger(SessionTurns.class);
 
-    private final TurnScheduler scheduler;
+    private final TurnScheduler scheduler; // null: sessions take no turns
     private final ToIntFunction<String> weights;
     private final Map<Worker, TurnScheduler.Place> places = new HashMap<>();
 
-    /**
-     * Makes an object without places.
-     *
-     * @param scheduler null where sessions take no turns.
-     * @param weights of vGPUs by name, 1 or more.
-     */
-    public SessionTurns(TurnScheduler scheduler, ToIntFunction<String> weights) {
+    private SessionTurns(TurnScheduler scheduler, ToIntFunction<String> weights) {
         this.scheduler = scheduler;
         this.weights = weights;
+    }
+
+    /**
+     * Starts the scheduler.
+     *
+     * @param leavesEqual whether the driver alone divides the time between vGPUs of equal weight; called often, on
+     *     another thread.
+     * @param weights of vGPUs by name, 1 or more.
+     */
+    public static SessionTurns of(BrokerConfig.Turns settings, BooleanSupplier leavesEqual,
+        ToIntFunction<String> weights) throws IOException {
+        TurnRules rules = new TurnRules(settings.quantum().toNanos(), settings.grace().toNanos(),
+            settings.linger().toNanos());
+        return new SessionTurns(new TurnScheduler(rules, leavesEqual, null), weights);
     }
 
     /** No turns: each session launches kernels at any time. */

@@ -2,20 +2,19 @@ package io.hawser.broker.turns;
 
 import io.hawser.shm.os.EventFd;
 import io.hawser.shm.os.EventPoll;
-import io.hawser.shm.turns.TurnPage;
+import io.hawser.turns.TurnGroups;
+import io.hawser.turns.TurnRecorder;
+import io.hawser.turns.TurnRules;
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
-import java.util.function.Function;
 import org.jboss.logging.Logger;
 
 /**
@@ -33,15 +32,13 @@ public final class TurnScheduler implements AutoCloseable {
 
     private static final long FAILURE_PAUSE_NS = 1_000_000_000;
 
-    private final TurnRules rules;
-    private final BooleanSupplier leavesEqual;
+    private final TurnGroups groups; // thread only
     private final boolean spins;
     private final Thread thread;
     private final EventFd wakeUp;
     private final Queue<Runnable> commands = new ConcurrentLinkedQueue<>();
     private final EventPoll poll = new EventPoll();
-    private final Map<TurnTicket, TurnQueue> members = new LinkedHashMap<>(); // thread only, as the next
-    private final Set<TurnQueue> queues = new HashSet<>();
+    private final Set<TurnTicket> tickets = new LinkedHashSet<>(); // thread only, as the next two
     private List<TurnTicket> watched = List.of();
     private boolean isChanged = true;
     private volatile boolean closed;
@@ -51,10 +48,10 @@ public final class TurnScheduler implements AutoCloseable {
      *
      * @param leavesEqual whether the driver alone divides the time between vGPUs of equal weight; called often, on this
      *     thread.
+     * @param recorder called on this thread; null for none.
      */
-    public TurnScheduler(TurnRules rules, BooleanSupplier leavesEqual) throws IOException {
-        this.rules = rules;
-        this.leavesEqual = leavesEqual;
+    public TurnScheduler(TurnRules rules, BooleanSupplier leavesEqual, TurnRecorder recorder) throws IOException {
+        groups = new TurnGroups(rules, leavesEqual, recorder);
         spins = Runtime.getRuntime().availableProcessors() >= SPINNING_CPUS;
         wakeUp = EventFd.create();
         thread = new Thread(this::run, "hawser-turns");
@@ -105,10 +102,7 @@ public final class TurnScheduler implements AutoCloseable {
 
     /** Sets the weight of a vGPU. */
     public void setWeight(String vgpu, int weight) {
-        execute(() -> {
-            long now = System.nanoTime();
-            queues.forEach(queue -> queue.setWeight(vgpu, weight, now));
-        });
+        execute(() -> groups.setWeight(vgpu, weight, System.nanoTime()));
     }
 
     /**
@@ -118,7 +112,7 @@ public final class TurnScheduler implements AutoCloseable {
      */
     public CompletableFuture<Long> chargedNs(String vgpu) {
         CompletableFuture<Long> answer = new CompletableFuture<>();
-        execute(() -> answer.complete(queues.stream().mapToLong(queue -> queue.chargedNs(vgpu)).sum()));
+        execute(() -> answer.complete(groups.chargedNs(vgpu)));
         return answer;
     }
 
@@ -132,81 +126,16 @@ public final class TurnScheduler implements AutoCloseable {
     }
 
     private void join(TurnTicket ticket) {
-        long now = System.nanoTime();
-        TurnQueue queue = null;
-        boolean isJoining = false;
-        for (Map.Entry<TurnTicket, TurnQueue> member : members.entrySet()) {
-            if (shares(member.getKey(), ticket)) {
-                isJoining |= queue != null && queue != member.getValue();
-                queue = member.getValue();
-            }
-        }
+        tickets.add(ticket);
+        groups.join(ticket, ticket.vgpu, ticket.weight, ticket.gpus, System.nanoTime());
         isChanged = true;
-        if (isJoining) {
-            members.put(ticket, queue);
-            regroup(now); // its GPUs had separate turns until now
-            return;
-        }
-        if (queue == null) {
-            queue = new TurnQueue(rules, leavesEqual);
-            queues.add(queue);
-        }
-        members.put(ticket, queue);
-        queue.join(ticket, ticket.vgpu, ticket.weight, now);
-    }
-
-    private static boolean shares(TurnTicket one, TurnTicket other) {
-        return one.gpus.stream().anyMatch(other.gpus::contains);
     }
 
     private void leave(TurnTicket ticket) {
-        TurnQueue queue = members.remove(ticket);
-        if (queue != null) {
-            long now = System.nanoTime();
-            queue.leave(ticket, now);
-            if (ticket.gpus.size() > 1) {
-                regroup(now);
-            } else if (members.values().stream().noneMatch(queue::equals)) {
-                queues.remove(queue);
-            }
-        }
+        tickets.remove(ticket);
+        groups.leave(ticket, System.nanoTime());
         isChanged = true;
         ticket.close();
-    }
-
-    /**
-     * Rebuilds the queues: one for all sessions that share a GPU, directly or through others. Drops the time that each
-     * vGPU has used.
-     */
-    private void regroup(long nowNs) {
-        queues.clear();
-        Map<String, TurnQueue> byGpu = new LinkedHashMap<>();
-        Map<TurnQueue, TurnQueue> merged = new LinkedHashMap<>();
-        Function<TurnQueue, TurnQueue> root = queue -> {
-            TurnQueue at = queue;
-            while (merged.containsKey(at)) {
-                at = merged.get(at);
-            }
-            return at;
-        };
-        for (TurnTicket ticket : members.keySet()) {
-            TurnQueue own = new TurnQueue(rules, leavesEqual);
-            for (String gpu : ticket.gpus) {
-                TurnQueue there = byGpu.get(gpu);
-                if (there != null && root.apply(there) != own) {
-                    merged.put(root.apply(there), own);
-                }
-                byGpu.put(gpu, own);
-            }
-        }
-        for (Map.Entry<TurnTicket, TurnQueue> member : members.entrySet()) {
-            TurnTicket ticket = member.getKey();
-            TurnQueue queue = ticket.gpus.isEmpty() ? new TurnQueue(rules, leavesEqual)
-                : root.apply(byGpu.get(ticket.gpus.getFirst()));
-            member.setValue(queue);
-            queues.add(queue);
-            queue.join(ticket, ticket.vgpu, ticket.weight, nowNs);
-        }
     }
 
     private void run() {
@@ -215,13 +144,11 @@ public final class TurnScheduler implements AutoCloseable {
                 turn();
             } catch (IOException | RuntimeException e) {
                 LOG.error("the turns failed; all present sessions may now launch at any time", e);
-                members.keySet().forEach(ticket -> ticket.setPermit(TurnPage.FREE));
-                queues.clear();
-                members.replaceAll((ticket, queue) -> new TurnQueue(rules, leavesEqual));
+                groups.abandon(System.nanoTime());
                 LockSupport.parkNanos(FAILURE_PAUSE_NS); // a repeated failure must not fill the log
             }
         }
-        members.keySet().forEach(TurnTicket::close);
+        tickets.forEach(TurnTicket::close);
         wakeUp.close();
     }
 
@@ -231,11 +158,11 @@ public final class TurnScheduler implements AutoCloseable {
         }
         long startNs = System.nanoTime();
         long now = startNs;
-        long due = look(now);
-        while (spins && due < Long.MAX_VALUE && commands.isEmpty() && (now - startNs < SPIN_NS || isPassing())) {
+        long due = groups.poll(now);
+        while (spins && due < Long.MAX_VALUE && commands.isEmpty() && (now - startNs < SPIN_NS || groups.isPassing())) {
             Thread.onSpinWait();
             now = System.nanoTime();
-            due = look(now);
+            due = groups.poll(now);
         }
         if (!commands.isEmpty()) {
             return;
@@ -255,32 +182,15 @@ public final class TurnScheduler implements AutoCloseable {
         }
     }
 
-    private long look(long nowNs) {
-        long due = Long.MAX_VALUE;
-        for (TurnQueue queue : queues) {
-            due = Math.min(due, queue.look(nowNs));
-        }
-        return due;
-    }
-
-    private boolean isPassing() {
-        for (TurnQueue queue : queues) {
-            if (queue.isPassing()) {
-                return true;
-            }
-        }
-        return false;
-    }
-
     private void watchAll(long nowNs) {
         List<EventFd> events = new ArrayList<>(List.of(wakeUp));
-        List<TurnTicket> tickets = new ArrayList<>();
-        for (TurnTicket ticket : members.keySet()) {
+        List<TurnTicket> audible = new ArrayList<>();
+        for (TurnTicket ticket : tickets) {
             boolean isMuted = ticket.isMuted(nowNs);
-            tickets.add(isMuted ? null : ticket);
+            audible.add(isMuted ? null : ticket);
             events.add(isMuted ? null : ticket.bell);
         }
-        watched = tickets;
+        watched = audible;
         poll.watch(events);
         isChanged = false;
     }

@@ -3,6 +3,7 @@ package io.hawser.broker.turns;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.EventFd;
 import io.hawser.shm.turns.TurnPage;
+import io.hawser.turns.Seat;
 import java.io.IOException;
 import java.util.List;
 

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.shm.os.EventFd;
 import io.hawser.shm.turns.TurnPage;
+import io.hawser.turns.TurnRules;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -58,7 +59,7 @@ class TurnSchedulerTest {
     }
 
     private static TurnScheduler scheduler(long graceNs) throws IOException {
-        return new TurnScheduler(new TurnRules(1_000_000, graceNs, 0), () -> false);
+        return new TurnScheduler(new TurnRules(1_000_000, graceNs, 0), () -> false, null);
     }
 
     @AfterEach

@@ -1,12 +1,13 @@
-package io.hawser.broker.turns;
+package io.hawser.turns;
 
 import io.hawser.shm.turns.TurnPage;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
-import org.jboss.logging.Logger;
 
 /**
  * Turns on one GPU, or on GPUs that sessions use together. The vGPU that has used the least time for its weight is
@@ -14,7 +15,7 @@ import org.jboss.logging.Logger;
  * at once. A worker's state only decides when the queue reads the workers again. One thread.
  */
 final class TurnQueue {
-    private static final Logger LOG = Logger.getLogger(TurnQueue.class);
+    private static final Logger LOG = System.getLogger(TurnQueue.class.getName());
     private static final int LOOKS = 8; // in one call; a changed permit may change a worker's state
     private static final long SOON_NS = 20_000;
     private static final long NOTICE_NS = 200_000;
@@ -23,6 +24,7 @@ final class TurnQueue {
 
     private final TurnRules rules;
     private final BooleanSupplier leavesEqual;
+    private final TurnRecorder recorder; // null: none
     private boolean isLeftToDriver; // no turns
     private final List<TurnShare> shares = new ArrayList<>();
     private final Map<String, Double> debts = new HashMap<>(); // virtual time of vGPUs that left ahead of the clock
@@ -33,43 +35,49 @@ final class TurnQueue {
     private boolean lingers;
     private double clockNs; // virtual time of the vGPU that has used the least; never goes back
     private long lastNs;
+    private long polledNs;
+    private long dueNs; // result of the last look
     private boolean hasLooked;
+    private boolean isChanged = true; // by a call since the last look
+    private boolean wasLeavingEqual; // in the last look
 
     /**
      * Starts without workers.
      *
      * @param leavesEqual whether the driver alone divides the time between vGPUs of equal weight, because it gives
      *     their processes equal time.
+     * @param recorder null for none.
      */
-    TurnQueue(TurnRules rules, BooleanSupplier leavesEqual) {
+    TurnQueue(TurnRules rules, BooleanSupplier leavesEqual, TurnRecorder recorder) {
         this.rules = rules;
         this.leavesEqual = leavesEqual;
+        this.recorder = recorder;
     }
 
-    /** Adds a worker; the caller then calls {@link #look}. */
-    void join(Seat seat, String vgpu, int weight, long nowNs) {
-        account(nowNs);
-        TurnShare share = find(vgpu);
+    /** Adds a worker; the caller then calls {@link #look} or {@link #poll}. */
+    void join(TurnMember member, long nowNs) {
+        change(nowNs);
+        TurnShare share = find(member.vgpu);
         if (share == null) {
-            share = new TurnShare(vgpu, weight, shares.isEmpty() ? TurnPage.FREE : TurnPage.WAIT);
-            share.setVirtualNs(debts.getOrDefault(vgpu, clockNs));
-            debts.remove(vgpu);
+            share = new TurnShare(rules, member.vgpu, member.weight, shares.isEmpty() ? TurnPage.FREE : TurnPage.WAIT);
+            share.setVirtualNs(debts.getOrDefault(member.vgpu, clockNs));
+            debts.remove(member.vgpu);
             debts.values().removeIf(debt -> debt <= clockNs);
             if (shares.isEmpty()) {
                 holder = share;
             }
             shares.add(share);
         }
-        share.setWeight(weight);
-        share.join(seat);
+        share.setWeight(member.weight);
+        share.join(member);
     }
 
-    /** Removes a worker and its running work; the caller then calls {@link #look}. */
-    void leave(Seat seat, long nowNs) {
-        account(nowNs);
-        shares.forEach(share -> share.seats.remove(seat));
+    /** Removes a worker and its running work; the caller then calls {@link #look} or {@link #poll}. */
+    void leave(TurnMember member, long nowNs) {
+        change(nowNs);
+        shares.forEach(share -> share.members.remove(member));
         for (TurnShare share : List.copyOf(shares)) {
-            if (share.seats.isEmpty()) {
+            if (share.members.isEmpty()) {
                 shares.remove(share);
                 if (share.virtualNs() > clockNs) {
                     debts.put(share.vgpu, share.virtualNs()); // leaving and joining again must not erase the debt
@@ -81,9 +89,14 @@ final class TurnQueue {
         }
     }
 
+    private void change(long nowNs) {
+        account(nowNs);
+        isChanged = true;
+    }
+
     /** Sets the weight of a vGPU. */
     void setWeight(String vgpu, int weight, long nowNs) {
-        account(nowNs);
+        change(nowNs);
         TurnShare share = find(vgpu);
         if (share != null) {
             share.setWeight(weight);
@@ -102,7 +115,7 @@ final class TurnQueue {
 
     /** Whether the turn should change soon, if the workers behave. */
     boolean isPassing() {
-        return ending && endingSinceNs + SOON_NS * 50 > lastNs || lingers;
+        return ending && endingSinceNs + SOON_NS * 50 > polledNs || lingers;
     }
 
     private TurnShare find(String vgpu) {
@@ -115,14 +128,50 @@ final class TurnQueue {
     }
 
     /**
+     * As {@link #look}, but does nothing while no state has changed and the time of the next look has not come: a
+     * thread that polls then decides the same as a thread that sleeps.
+     */
+    long poll(long nowNs) {
+        polledNs = nowNs;
+        return isQuiet(nowNs) ? dueNs : look(nowNs);
+    }
+
+    private boolean isQuiet(long nowNs) {
+        if (isChanged || nowNs >= dueNs || leavesEqual.getAsBoolean() != wasLeavingEqual) {
+            return false;
+        }
+        for (int i = 0; i < shares.size() && !needsNoTurns(); i++) {
+            if (shares.get(i).hasChanged()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private boolean needsNoTurns() {
+        return shares.size() < 2 || isLeftToDriver;
+    }
+
+    /**
      * Reads the workers' states and grants the turn.
      *
      * @param nowNs never goes back.
      * @return latest time of the next call; {@code Long.MAX_VALUE}: when a worker rings.
      */
     long look(long nowNs) {
+        if (recorder != null && !shares.isEmpty()) {
+            recorder.looked(nowNs, shares.getFirst().members.getFirst().number);
+        }
+        polledNs = nowNs;
+        isChanged = false;
+        wasLeavingEqual = leavesEqual.getAsBoolean();
         account(nowNs);
-        if (shares.size() < 2 || canLeaveToDriver()) {
+        dueNs = readAndGrant(nowNs);
+        return dueNs;
+    }
+
+    private long readAndGrant(long nowNs) {
+        if (shares.size() < 2 || wasLeavingEqual && haveEqualWeights()) {
             isLeftToDriver = shares.size() > 1;
             holder = isLeftToDriver || shares.isEmpty() ? null : shares.getFirst();
             ending = false;
@@ -146,14 +195,13 @@ final class TurnQueue {
         return nowNs + SOON_NS;
     }
 
-    /** Whether all vGPUs have equal weights and the driver divides the time between them. */
-    private boolean canLeaveToDriver() {
+    private boolean haveEqualWeights() {
         for (int i = 1; i < shares.size(); i++) {
             if (shares.get(i).weight() != shares.getFirst().weight()) {
                 return false;
             }
         }
-        return leavesEqual.getAsBoolean();
+        return true;
     }
 
     private void account(long nowNs) {
@@ -164,7 +212,7 @@ final class TurnQueue {
         for (int i = 0; i < shares.size(); i++) {
             running += isRunning(shares.get(i), nowNs) ? 1 : 0;
         }
-        if (running == 0 || passed == 0 || isLeftToDriver || shares.size() < 2) {
+        if (running == 0 || passed == 0 || needsNoTurns()) {
             return;
         }
         for (int i = 0; i < shares.size(); i++) {
@@ -191,7 +239,7 @@ final class TurnQueue {
         double least = Double.MAX_VALUE;
         for (int i = 0; i < shares.size(); i++) {
             TurnShare share = shares.get(i);
-            share.read(nowNs, rules.lingerNs());
+            share.read(nowNs);
             if (share.isActive() && !share.wants() && share != holder) {
                 share.deactivate();
             }
@@ -205,7 +253,7 @@ final class TurnQueue {
         for (int i = 0; i < shares.size(); i++) {
             TurnShare share = shares.get(i);
             if (!share.isActive() && share.wants()) {
-                share.activate(clockNs, rules.quantumNs());
+                share.activate(clockNs);
             }
         }
     }
@@ -310,7 +358,7 @@ final class TurnQueue {
      */
     private long passOrLinger(TurnShare other, long nowNs) {
         long due = ending ? nowNs : due(other, nowNs);
-        long limit = holder.idleSinceNs() + holder.patience(rules.lingerNs());
+        long limit = holder.idleSinceNs() + holder.patience();
         if (rules.lingerNs() > 0 && holder.returnsSoon() && nowNs < Math.min(limit, due)) {
             lingers = true;
             if (holder.permit() != TurnPage.TURN) {
@@ -331,11 +379,11 @@ final class TurnQueue {
 
     private long grant(TurnShare next, long nowNs, String reason) {
         TurnShare before = holder;
-        if (LOG.isDebugEnabled()) {
-            LOG.debugf("turn of %s after %s: %s, turnUs=%d endingUs=%d aheadUs=%d", next.vgpu,
-                before == null ? "-" : before.vgpu, reason, (nowNs - turnSinceNs) / 1000,
-                ending ? (nowNs - endingSinceNs) / 1000 : 0,
-                before == null ? 0 : (long) (before.virtualNs() - next.virtualNs()) / 1000);
+        if (LOG.isLoggable(Level.DEBUG)) {
+            LOG.log(Level.DEBUG, "turn of " + next.vgpu + " after " + (before == null ? "-" : before.vgpu) + ": "
+                + reason + ", turnUs=" + (nowNs - turnSinceNs) / 1000 + " endingUs="
+                + (ending ? (nowNs - endingSinceNs) / 1000 : 0) + " aheadUs="
+                + (before == null ? 0 : (long) (before.virtualNs() - next.virtualNs()) / 1000));
         }
         ending = false;
         lingers = false;

@@ -1,20 +1,44 @@
-package io.hawser.broker.turns;
+package io.hawser.simulator.engine;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hawser.broker.turns.SimulatedGpu.Tenant;
 import io.hawser.shm.turns.TurnPage;
+import io.hawser.turns.TurnRules;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
+/** The scheduler, on a GPU in simulated time. */
 class TurnQueueTest {
     private static final long MS = 1_000_000;
     private static final long S = 1000 * MS;
     private static final TurnRules RULES = new TurnRules(4 * MS, 20 * MS, 100_000);
 
-    private final SimulatedGpu gpu = new SimulatedGpu(RULES);
+    private Simulation gpu = new Simulation(RULES, Costs.NONE, 1, null);
+
+    private void costs(long switchNs, long wakeUpNs, long guestWakeUpNs) {
+        gpu = new Simulation(RULES, new Costs(switchNs, wakeUpNs, guestWakeUpNs), 1, null);
+    }
+
+    /** A tenant that always has more kernels, and keeps the given number in flight. */
+    private Tenant flood(String vgpu, int weight, long kernelNs, int window) {
+        return gpu.add(vgpu, weight, List.of(0), round -> round.set(0, kernelNs, Work.ENDLESS, window));
+    }
+
+    /** A tenant that launches one kernel, waits for it, and pauses. */
+    private Tenant looper(String vgpu, int weight, long kernelNs, long pauseNs) {
+        return looper(vgpu, weight, kernelNs, pauseNs, pauseNs, 1);
+    }
+
+    /** A looper whose every so many pauses last longer. */
+    private Tenant looper(String vgpu, int weight, long kernelNs, long pauseNs, long longNs, int every) {
+        int[] rounds = new int[1];
+        return gpu.add(vgpu, weight, List.of(0), round -> {
+            int count = rounds[0]++;
+            round.set(count == 0 ? 0 : count % every == 0 ? longNs : pauseNs, kernelNs, 1, 1);
+        });
+    }
 
     private static void assertRatio(double expected, double actual, double tolerance, String what) {
         assertTrue(Math.abs(actual / expected - 1) <= tolerance,
@@ -30,28 +54,28 @@ class TurnQueueTest {
     void shouldGiveEightEqualTenantsEqualTime() {
         List<Tenant> tenants = new ArrayList<>();
         for (int i = 0; i < 8; i++) {
-            tenants.add(gpu.flood("vgpu" + i, 100, 50_000, 8));
+            tenants.add(flood("vgpu" + i, 100, 50_000, 8));
         }
         gpu.run(4 * S);
         assertTrue(mostToLeast(tenants) <= 1.05, "most/least=" + mostToLeast(tenants));
         double all = tenants.stream().mapToDouble(Tenant::ranNs).sum();
         assertRatio(4.0 * S, all, 0.03, "the GPU must stay busy");
-        assertTrue(gpu.announced() > 0.95, "the queue must announce most turns: " + gpu.announced());
+        assertTrue(gpu.announcedShare() > 0.95, "the queue must announce most turns: " + gpu.announcedShare());
     }
 
     @Test
     void shouldGiveEqualTimeToKernelsOfUnequalLength() {
-        List<Tenant> tenants = List.of(gpu.flood("short", 100, 20_000, 16), gpu.flood("middle", 100, 700_000, 2),
-            gpu.flood("long", 100, 3 * MS, 1));
+        List<Tenant> tenants = List.of(flood("short", 100, 20_000, 16), flood("middle", 100, 700_000, 2),
+            flood("long", 100, 3 * MS, 1));
         gpu.run(4 * S);
         assertTrue(mostToLeast(tenants) <= 1.10, "most/least=" + mostToLeast(tenants));
     }
 
     @Test
     void shouldGiveTimeByWeight() {
-        Tenant one = gpu.flood("one", 10, 50_000, 8);
-        Tenant two = gpu.flood("two", 20, 50_000, 8);
-        Tenant four = gpu.flood("four", 40, 50_000, 8);
+        Tenant one = flood("one", 10, 50_000, 8);
+        Tenant two = flood("two", 20, 50_000, 8);
+        Tenant four = flood("four", 40, 50_000, 8);
         gpu.run(4 * S);
         assertRatio(2, two.ranNs() / one.ranNs(), 0.05, "two to one");
         assertRatio(4, four.ranNs() / one.ranNs(), 0.05, "four to one");
@@ -59,9 +83,9 @@ class TurnQueueTest {
 
     @Test
     void shouldGiveTimeByWeightToThoseThatWaitForEachKernel() {
-        Tenant one = gpu.looper("one", 10, MS, 20_000);
-        Tenant two = gpu.looper("two", 20, MS, 20_000);
-        Tenant four = gpu.looper("four", 40, MS, 20_000);
+        Tenant one = looper("one", 10, MS, 20_000);
+        Tenant two = looper("two", 20, MS, 20_000);
+        Tenant four = looper("four", 40, MS, 20_000);
         gpu.run(8 * S);
         assertRatio(2, two.ranNs() / one.ranNs(), 0.10, "two to one");
         assertRatio(4, four.ranNs() / one.ranNs(), 0.10, "four to one");
@@ -73,10 +97,10 @@ class TurnQueueTest {
      */
     @Test
     void shouldGiveTimeByWeightToThoseThatWaitForEachKernelWherePassingCosts() {
-        gpu.costs(100_000, 50_000);
-        Tenant one = gpu.looper("one", 10, 200_000, 20_000);
-        Tenant two = gpu.looper("two", 20, 200_000, 20_000);
-        Tenant four = gpu.looper("four", 40, 200_000, 20_000);
+        costs(100_000, 50_000, 0);
+        Tenant one = looper("one", 10, 200_000, 20_000);
+        Tenant two = looper("two", 20, 200_000, 20_000);
+        Tenant four = looper("four", 40, 200_000, 20_000);
         gpu.run(8 * S);
         assertRatio(2, two.ranNs() / one.ranNs(), 0.05, "two to one");
         assertRatio(4, four.ranNs() / one.ranNs(), 0.05, "four to one");
@@ -87,10 +111,10 @@ class TurnQueueTest {
     /** On an H200, 8 such programs use 63 % of the GPU's time natively. With one kernel a turn they used 36 %. */
     @Test
     void shouldLoseLittleWithEightThatWaitForEachKernel() {
-        gpu.costs(100_000, 50_000);
+        costs(100_000, 50_000, 0);
         List<Tenant> tenants = new ArrayList<>();
         for (int i = 0; i < 8; i++) {
-            tenants.add(gpu.looper("vgpu" + i, 100, 200_000, 20_000));
+            tenants.add(looper("vgpu" + i, 100, 200_000, 20_000));
         }
         gpu.run(8 * S);
         assertTrue(mostToLeast(tenants) <= 1.05, "most/least=" + mostToLeast(tenants));
@@ -101,10 +125,10 @@ class TurnQueueTest {
     /** An occasional late return must not count as staying away, which on an H200 left a vGPU one kernel a turn. */
     @Test
     void shouldKeepTheTurnForThoseWhoAreLateNowAndThen() {
-        gpu.costs(100_000, 50_000);
+        costs(100_000, 50_000, 0);
         List<Tenant> tenants = new ArrayList<>();
         for (int i = 0; i < 3; i++) {
-            tenants.add(gpu.looper("vgpu" + i, 10 << i, 200_000, 20_000).pausesFor(500_000, 25));
+            tenants.add(looper("vgpu" + i, 10 << i, 200_000, 20_000, 500_000, 25));
         }
         gpu.run(8 * S);
         assertRatio(2, tenants.get(1).ranNs() / tenants.get(0).ranNs(), 0.10, "two to one");
@@ -116,10 +140,10 @@ class TurnQueueTest {
     /** On an H200, vGPUs with small shares lost half of their turns after one kernel, as their guests sleep longest. */
     @Test
     void shouldWaitForGuestsThatHaveSleptUntilTheirTurn() {
-        gpu.costs(100_000, 50_000).guestsWakeIn(250_000);
+        costs(100_000, 50_000, 250_000);
         List<Tenant> tenants = new ArrayList<>();
         for (int i = 0; i < 3; i++) {
-            tenants.add(gpu.looper("vgpu" + i, 10 << i, 200_000, 20_000));
+            tenants.add(looper("vgpu" + i, 10 << i, 200_000, 20_000));
         }
         gpu.run(8 * S);
         assertRatio(2, tenants.get(1).ranNs() / tenants.get(0).ranNs(), 0.05, "two to one");
@@ -130,10 +154,10 @@ class TurnQueueTest {
 
     @Test
     void shouldPassTheTurnOfThoseWhoStayAwayForLong() {
-        gpu.costs(100_000, 50_000);
+        costs(100_000, 50_000, 0);
         List<Tenant> tenants = new ArrayList<>();
         for (int i = 0; i < 8; i++) {
-            tenants.add(gpu.looper("vgpu" + i, 100, 200_000, 400_000));
+            tenants.add(looper("vgpu" + i, 100, 200_000, 400_000));
         }
         gpu.run(8 * S);
         assertTrue(mostToLeast(tenants) <= 1.05, "most/least=" + mostToLeast(tenants));
@@ -143,8 +167,8 @@ class TurnQueueTest {
 
     @Test
     void shouldNotLetAFloodTakeTheTurnsOfOneThatWaitsForEachKernel() {
-        Tenant flood = gpu.flood("flood", 100, 50_000, 10);
-        Tenant looper = gpu.looper("looper", 100, 100_000, 20_000);
+        Tenant flood = flood("flood", 100, 50_000, 10);
+        Tenant looper = looper("looper", 100, 100_000, 20_000);
         gpu.run(4 * S);
         // The looper's pauses count as its time while it keeps the turn, so its kernels run for 5/6 of its half.
         assertRatio(flood.ranNs() * 5 / 6, looper.ranNs(), 0.15, "looper to flood");
@@ -152,8 +176,8 @@ class TurnQueueTest {
 
     @Test
     void shouldPassTheTurnAtOnceWhenItsHolderHasNothingMore() {
-        Tenant rare = gpu.looper("rare", 100, 100_000, 10 * MS);
-        Tenant flood = gpu.flood("flood", 100, 50_000, 4);
+        Tenant rare = looper("rare", 100, 100_000, 10 * MS);
+        Tenant flood = flood("flood", 100, 50_000, 4);
         gpu.run(2 * S);
         assertRatio(2.0 * S, rare.ranNs() + flood.ranNs(), 0.02, "the GPU must stay busy");
         assertTrue(rare.longestWaitNs() <= RULES.quantumNs() + MS,
@@ -162,11 +186,11 @@ class TurnQueueTest {
 
     @Test
     void shouldNotPayALateComerForTheTimeBefore() {
-        Tenant early = gpu.flood("early", 100, 50_000, 8);
-        Tenant other = gpu.flood("other", 100, 50_000, 8);
+        Tenant early = flood("early", 100, 50_000, 8);
+        Tenant other = flood("other", 100, 50_000, 8);
         gpu.run(3 * S);
         double before = early.ranNs();
-        Tenant late = gpu.flood("late", 100, 50_000, 8);
+        Tenant late = flood("late", 100, 50_000, 8);
         gpu.run(3 * S);
         assertRatio(S, late.ranNs(), 0.05, "a third for each tenant");
         assertRatio(S, early.ranNs() - before, 0.05, "a third for each tenant");
@@ -175,8 +199,8 @@ class TurnQueueTest {
 
     @Test
     void shouldSaveNothingUpForOneThatRests() {
-        Tenant steady = gpu.flood("steady", 100, 50_000, 8);
-        Tenant resting = gpu.flood("resting", 100, 50_000, 8);
+        Tenant steady = flood("steady", 100, 50_000, 8);
+        Tenant resting = flood("resting", 100, 50_000, 8);
         gpu.run(S);
         resting.stop();
         gpu.run(2 * S);
@@ -188,9 +212,9 @@ class TurnQueueTest {
 
     @Test
     void shouldBoundWhatKernelsOfSecondsCostOthers() {
-        Tenant greedy = gpu.flood("greedy", 100, 2 * S, 2);
+        Tenant greedy = flood("greedy", 100, 2 * S, 2);
         gpu.run(S / 2);
-        Tenant small = gpu.looper("small", 100, 200_000, 50_000);
+        Tenant small = looper("small", 100, 200_000, 50_000);
         gpu.run(20 * S);
         // The small tenant waits for a turn and the grace, not for the kernel, and then launches beside the kernel.
         long bound = RULES.quantumNs() + RULES.graceNs() + MS;
@@ -202,13 +226,13 @@ class TurnQueueTest {
 
     @Test
     void shouldGoOnWhenTheHolderIsKilled() {
-        Tenant killed = gpu.flood("killed", 100, 50_000, 8);
-        Tenant other = gpu.flood("other", 100, 50_000, 8);
+        Tenant killed = flood("killed", 100, 50_000, 8);
+        Tenant other = flood("other", 100, 50_000, 8);
         gpu.run(S);
         while (killed.permit() != TurnPage.TURN) {
             gpu.run(100_000);
         }
-        killed.kill();
+        gpu.remove(killed);
         double before = other.ranNs();
         gpu.run(S);
         assertRatio(S, other.ranNs() - before, 0.01, "all of the time for the other tenant");
@@ -217,8 +241,8 @@ class TurnQueueTest {
 
     @Test
     void shouldNotWaitLongerThanTheGraceForOneThatHangs() {
-        Tenant hung = gpu.flood("hung", 100, 50_000, 8);
-        Tenant other = gpu.flood("other", 100, 50_000, 8);
+        Tenant hung = flood("hung", 100, 50_000, 8);
+        Tenant other = flood("other", 100, 50_000, 8);
         gpu.run(100 * MS);
         hung.hang();
         gpu.run(10 * S);
@@ -230,9 +254,9 @@ class TurnQueueTest {
 
     @Test
     void shouldGiveTheOthersTheirSharesBesideALiar() {
-        gpu.flood("liar", 100, 50_000, 8).lies();
-        Tenant one = gpu.flood("one", 100, 50_000, 8);
-        Tenant two = gpu.flood("two", 100, 50_000, 8);
+        flood("liar", 100, 50_000, 8).lies();
+        Tenant one = flood("one", 100, 50_000, 8);
+        Tenant two = flood("two", 100, 50_000, 8);
         gpu.run(4 * S);
         assertRatio(one.ranNs(), two.ranNs(), 0.05, "equal time for the honest tenants");
         assertTrue(one.ranNs() + two.ranNs() >= 0.45 * 4 * S,
@@ -244,21 +268,21 @@ class TurnQueueTest {
     void shouldShareOneTurnAmongTheSessionsOfAVgpu() {
         List<Tenant> four = new ArrayList<>();
         for (int i = 0; i < 4; i++) {
-            four.add(gpu.flood("many", 100, 50_000, 4));
+            four.add(flood("many", 100, 50_000, 4));
         }
-        Tenant single = gpu.flood("single", 100, 50_000, 8);
+        Tenant single = flood("single", 100, 50_000, 8);
         gpu.run(4 * S);
         assertRatio(single.ranNs(), four.stream().mapToDouble(Tenant::ranNs).sum(), 0.06, "equal time for both vGPUs");
     }
 
     @Test
     void shouldAskNothingOfAVgpuThatIsAlone() {
-        Tenant one = gpu.flood("alone", 100, 50_000, 8);
-        Tenant two = gpu.flood("alone", 100, 50_000, 8);
+        Tenant one = flood("alone", 100, 50_000, 8);
+        Tenant two = flood("alone", 100, 50_000, 8);
         gpu.run(S);
         assertEquals(TurnPage.FREE, one.permit());
         assertEquals(TurnPage.FREE, two.permit());
-        Tenant other = gpu.flood("other", 100, 50_000, 8);
+        Tenant other = flood("other", 100, 50_000, 8);
         other.stop();
         gpu.run(MS);
         assertEquals(TurnPage.OPEN, one.permit(), "the other vGPU has no work");
@@ -268,16 +292,16 @@ class TurnQueueTest {
     @Test
     void shouldLeaveEqualSharesToTheDriverAndGiveTurnsToOthers() {
         gpu.leaveEqual();
-        Tenant one = gpu.flood("one", 50, 50_000, 8);
-        Tenant two = gpu.flood("two", 50, 50_000, 8);
+        Tenant one = flood("one", 50, 50_000, 8);
+        Tenant two = flood("two", 50, 50_000, 8);
         gpu.run(S);
         assertEquals(TurnPage.FREE, one.permit());
         assertEquals(TurnPage.FREE, two.permit());
-        Tenant three = gpu.flood("three", 100, 50_000, 8);
+        Tenant three = flood("three", 100, 50_000, 8);
         double before = one.ranNs();
         gpu.run(4 * S);
         assertRatio(2, three.ranNs() / (one.ranNs() - before), 0.05, "two to one");
-        three.kill();
+        gpu.remove(three);
         gpu.run(S);
         assertEquals(TurnPage.FREE, one.permit());
         assertEquals(TurnPage.FREE, two.permit());
@@ -285,10 +309,10 @@ class TurnQueueTest {
 
     @Test
     void shouldFollowAChangedWeight() {
-        Tenant one = gpu.flood("one", 50, 50_000, 8);
-        Tenant two = gpu.flood("two", 50, 50_000, 8);
+        Tenant one = flood("one", 50, 50_000, 8);
+        Tenant two = flood("two", 50, 50_000, 8);
         gpu.run(S);
-        gpu.weigh("two", 100);
+        gpu.setWeight("two", 100);
         double oneBefore = one.ranNs();
         double twoBefore = two.ranNs();
         gpu.run(3 * S);
@@ -297,13 +321,13 @@ class TurnQueueTest {
 
     @Test
     void shouldNotForgiveADebtForComingAgain() {
-        List.of("a", "b", "c").forEach(vgpu -> gpu.flood(vgpu, 100, 50_000, 8));
-        Tenant greedy = gpu.flood("greedy", 100, 800 * MS, 1);
+        List.of("a", "b", "c").forEach(vgpu -> flood(vgpu, 100, 50_000, 8));
+        Tenant greedy = flood("greedy", 100, 800 * MS, 1);
         while (greedy.ranNs() < 300.0 * MS) {
             gpu.run(MS); // beside the others, each of which has a third of greedy's time
         }
-        greedy.kill();
-        Tenant again = gpu.flood("greedy", 100, 50_000, 8);
+        gpu.remove(greedy);
+        Tenant again = flood("greedy", 100, 50_000, 8);
         gpu.run(100 * MS);
         assertEquals(0, again.ranNs(), "the vGPU must wait for its excess");
         gpu.run(2 * S);

@@ -1,4 +1,4 @@
-package io.hawser.broker.turns;
+package io.hawser.turns;
 
 import io.hawser.shm.turns.TurnPage;
 import java.util.ArrayList;
@@ -9,21 +9,16 @@ final class TurnShare {
     /** The weight at which virtual time equals time. */
     private static final int UNIT = 100;
     /**
-     * Patience, in multiples of the linger time, before the first return in a turn: the guest may have slept while it
-     * waited for the turn, so its first return is later.
+     * A soon return counts +1 and a late one -{@link TurnRules#lateReturns}, within these bounds. From 2 on the queue
+     * expects the vGPU to return soon.
      */
-    static final int FIRST_LINGERS = 4;
-    /**
-     * A soon return counts +1 and a late one -8, within these bounds. From 2 on the queue expects the vGPU to return
-     * soon.
-     */
-    private static final int LATE = 8;
     private static final int ENOUGH_RETURNS = 2;
     private static final int MIN_RETURNS = -4;
     private static final int MAX_RETURNS = 16;
 
     final String vgpu;
-    final List<Seat> seats = new ArrayList<>();
+    private final TurnRules rules;
+    final List<TurnMember> members = new ArrayList<>();
     private int weight;
     private int permit;
     private double virtualNs;
@@ -35,7 +30,8 @@ final class TurnShare {
     private int returns; // soon ones minus late ones
     private boolean hasReturned; // to more work in the present turn
 
-    TurnShare(String vgpu, int weight, int permit) {
+    TurnShare(TurnRules rules, String vgpu, int weight, int permit) {
+        this.rules = rules;
         this.vgpu = vgpu;
         this.permit = permit;
         setWeight(weight);
@@ -52,17 +48,17 @@ final class TurnShare {
         return weight;
     }
 
-    void join(Seat seat) {
-        seats.add(seat);
-        seat.setPermit(permit);
+    void join(TurnMember member) {
+        members.add(member);
+        member.setPermit(permit);
     }
 
     /** Sends the permit to all present and later workers. */
     void setPermit(int newPermit) {
         if (newPermit != permit) {
             permit = newPermit;
-            for (Seat seat : seats) {
-                seat.setPermit(newPermit);
+            for (TurnMember member : members) {
+                member.setPermit(newPermit);
             }
         }
     }
@@ -71,16 +67,22 @@ final class TurnShare {
         return permit;
     }
 
-    /**
-     * Reads the workers' states.
-     *
-     * @param lingerNs limit for a soon return after the end of the work.
-     */
-    void read(long nowNs, long lingerNs) {
+    /** Whether a worker's state differs from the last one that {@link #read} has seen. */
+    boolean hasChanged() {
+        for (int i = 0; i < members.size(); i++) {
+            if (members.get(i).hasChanged()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Reads the workers' states. */
+    void read(long nowNs) {
         boolean anyWants = false;
         boolean anyBusy = false;
-        for (int i = 0; i < seats.size(); i++) {
-            int state = seats.get(i).state();
+        for (int i = 0; i < members.size(); i++) {
+            int state = members.get(i).read();
             anyBusy |= state == TurnPage.BUSY;
             anyWants |= state != TurnPage.IDLE;
         }
@@ -89,7 +91,7 @@ final class TurnShare {
         } else if (!wants && anyWants && idleSinceNs != 0) {
             // Only recordAbsence() counts late returns, because the queue may see a return late when the vGPU has no
             // turn.
-            returns = Math.min(returns + (nowNs - idleSinceNs <= patience(lingerNs) ? 1 : 0), MAX_RETURNS);
+            returns = Math.min(returns + (nowNs - idleSinceNs <= patience() ? 1 : 0), MAX_RETURNS);
             hasReturned = true;
         }
         wants = anyWants;
@@ -117,7 +119,7 @@ final class TurnShare {
 
     /** Counts a late return: the queue waited for the vGPU in its turn in vain. */
     void recordAbsence() {
-        returns = Math.max(returns - LATE, MIN_RETURNS);
+        returns = Math.max(returns - rules.lateReturns(), MIN_RETURNS);
     }
 
     /** Notes the start of the vGPU's turn. */
@@ -131,8 +133,8 @@ final class TurnShare {
     }
 
     /** How long after the end of its work the queue waits for the vGPU. */
-    long patience(long lingerNs) {
-        return lingerNs * (hasReturned ? 1 : FIRST_LINGERS);
+    long patience() {
+        return rules.lingerNs() * (hasReturned ? 1 : rules.firstLingers());
     }
 
     /** Whether the vGPU counts for the virtual time of the GPU. */
@@ -144,9 +146,9 @@ final class TurnShare {
      * Counts the vGPU for the virtual time again. Of the time that it did not use while inactive it keeps one turn at
      * most.
      */
-    void activate(double clockNs, long quantumNs) {
+    void activate(double clockNs) {
         active = true;
-        virtualNs = Math.max(virtualNs, clockNs - inVirtual(quantumNs));
+        virtualNs = Math.max(virtualNs, clockNs - inVirtual(rules.quantumNs()));
     }
 
     void deactivate() {

@@ -1,7 +1,7 @@
-package io.hawser.broker.turns;
+package io.hawser.turns;
 
 /** The scheduler's view of a worker. The state is only input for scheduling: a worker can lie about it. */
-interface Seat {
+public interface Seat {
     /** {@code IDLE}, {@code WANTS} or {@code BUSY} of {@link io.hawser.shm.turns.TurnPage}. */
     int state();
 

@@ -1,0 +1,2 @@
+/** Tests of package {@code engine}. */
+package io.hawser.simulator.engine;

@@ -1,0 +1,2 @@
+/** Tests of the scheduler. */
+package io.hawser.turns;
