@@ -496,6 +496,17 @@ public interface BrokerConfig {
          */
         @WithDefault("0.0001s")
         Duration linger();
+
+        /**
+         * File for a recording of the scheduler's decisions, which {@code appliance/simulate} replays. The broker
+         * replaces an earlier file when it starts. The file holds names of vGPUs and GPUs, times, states of workers and
+         * permits. Default: no recording.
+         */
+        Optional<Path> record();
+
+        /** Limit of the recording's size. The recording ends there. Range: 1K or more. */
+        @WithDefault("64M")
+        MemorySize recordMaxSize();
     }
 
     /** Clients of the live stream. */

@@ -49,13 +49,17 @@ public final class PrivateFile {
     /** Writes a file with mode 0600 from its creation; readers see the old text or the new. */
     public static void write(Path path, String text) throws IOException {
         Path temporary = path.resolveSibling(path.getFileName() + ".new");
-        Files.deleteIfExists(temporary);
-        try (FileChannel file = FileChannel.open(temporary,
-            Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE),
-            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")))) {
+        try (FileChannel file = create(temporary)) {
             file.write(StandardCharsets.UTF_8.encode(text));
             file.force(true);
         }
         Files.move(temporary, path, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+    }
+
+    /** Creates an empty file with mode 0600, instead of a present one. */
+    public static FileChannel create(Path path) throws IOException {
+        Files.deleteIfExists(path);
+        return FileChannel.open(path, Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE),
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
     }
 }

@@ -1,10 +1,14 @@
 package io.hawser.broker.turns;
 
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.model.StartException;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.posix.PosixException;
+import io.hawser.turns.RecordingEncoder;
+import io.hawser.turns.TurnRecorder;
 import io.hawser.turns.TurnRules;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,30 +22,45 @@ public final class SessionTurns {
 
     private final TurnScheduler scheduler; // null: sessions take no turns
     private final ToIntFunction<String> weights;
+    private final RecordingFile recording; // null: none
     private final Map<Worker, TurnScheduler.Place> places = new HashMap<>();
 
-    private SessionTurns(TurnScheduler scheduler, ToIntFunction<String> weights) {
+    private SessionTurns(TurnScheduler scheduler, RecordingFile recording, ToIntFunction<String> weights) {
         this.scheduler = scheduler;
+        this.recording = recording;
         this.weights = weights;
     }
 
     /**
-     * Starts the scheduler.
+     * Starts the scheduler, and its recording if the settings ask for one.
      *
      * @param leavesEqual whether the driver alone divides the time between vGPUs of equal weight; called often, on
      *     another thread.
      * @param weights of vGPUs by name, 1 or more.
+     * @throws StartException when the file of the recording cannot be made.
      */
     public static SessionTurns of(BrokerConfig.Turns settings, BooleanSupplier leavesEqual,
         ToIntFunction<String> weights) throws IOException {
         TurnRules rules = new TurnRules(settings.quantum().toNanos(), settings.grace().toNanos(),
             settings.linger().toNanos());
-        return new SessionTurns(new TurnScheduler(rules, leavesEqual, null), weights);
+        RecordingFile recording = settings.record().isPresent() ? open(settings) : null;
+        TurnRecorder recorder = recording == null ? null
+            : new RecordingEncoder(recording, rules, System.nanoTime() - 1);
+        return new SessionTurns(new TurnScheduler(rules, leavesEqual, recorder), recording, weights);
+    }
+
+    private static RecordingFile open(BrokerConfig.Turns settings) {
+        Path path = settings.record().get();
+        try {
+            return RecordingFile.open(path, settings.recordMaxSize().asLongValue());
+        } catch (IOException e) {
+            throw new StartException("the recording of turns cannot be made: hawser.turns.record=" + path + ": " + e);
+        }
     }
 
     /** No turns: each session launches kernels at any time. */
     public static SessionTurns none() {
-        return new SessionTurns(null, vgpu -> 1);
+        return new SessionTurns(null, null, vgpu -> 1);
     }
 
     /**
@@ -85,6 +104,9 @@ public final class SessionTurns {
     public void close() {
         if (scheduler != null) {
             scheduler.close();
+        }
+        if (recording != null) {
+            recording.close();
         }
     }
 }
