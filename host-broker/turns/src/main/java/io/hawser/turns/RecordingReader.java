@@ -64,6 +64,11 @@ public final class RecordingReader {
         return rules;
     }
 
+    /** The last time that was read, in nanoseconds since the start of the recording. */
+    public long timeNs() {
+        return lastNs;
+    }
+
     /** Number of the last line that was read, from 1. */
     public long line() {
         return line;

@@ -77,6 +77,7 @@ public final class Simulation {
                 gpu.end(tenant);
             }
         }
+        tenant.leave();
         byNumber.set(tenant.number, null);
         calendar.set(tenant.number, Calendar.NEVER);
         groups.leave(tenant, nowNs);

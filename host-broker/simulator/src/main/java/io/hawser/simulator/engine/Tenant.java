@@ -22,6 +22,7 @@ public final class Tenant implements Seat {
     private final Work work;
     private final Work.Round round = new Work.Round();
     private final long joinedNs;
+    private long leftNs = Long.MAX_VALUE;
 
     private int permit = TurnPage.WAIT;
     private int state = TurnPage.IDLE;
@@ -68,6 +69,23 @@ public final class Tenant implements Seat {
     /** Weight of its vGPU when it joined. */
     public int weight() {
         return weight;
+    }
+
+    /** When it joined. */
+    public long joinedNs() {
+        return joinedNs;
+    }
+
+    /** When it left; {@code Long.MAX_VALUE} if it did not. */
+    public long leftNs() {
+        return leftNs;
+    }
+
+    void leave() {
+        settle();
+        isRunning = false;
+        waitsSinceNs = -1;
+        leftNs = simulation.nowNs();
     }
 
     /** Numbers of its GPUs, from 0. */

@@ -1,0 +1,2 @@
+/** The command that simulates turns. */
+package io.hawser.simulator;

@@ -1,0 +1,2 @@
+/** Replays of recordings. */
+package io.hawser.simulator.replay;

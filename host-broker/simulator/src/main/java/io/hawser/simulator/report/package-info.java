@@ -1,0 +1,2 @@
+/** Tables and plots of a simulation's results. */
+package io.hawser.simulator.report;

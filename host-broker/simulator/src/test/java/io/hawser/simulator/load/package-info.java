@@ -1,0 +1,2 @@
+/** Tests of package {@code load}. */
+package io.hawser.simulator.load;

@@ -1,0 +1,2 @@
+/** Tests of package {@code replay}. */
+package io.hawser.simulator.replay;

@@ -1,0 +1,2 @@
+/** Tests of package {@code report}. */
+package io.hawser.simulator.report;
