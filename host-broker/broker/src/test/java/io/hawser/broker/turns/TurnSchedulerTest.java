@@ -1,21 +1,28 @@
 package io.hawser.broker.turns;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.shm.os.EventFd;
 import io.hawser.shm.turns.TurnPage;
+import io.hawser.simulator.replay.Replay;
+import io.hawser.turns.RecordingEncoder;
+import io.hawser.turns.TurnRecorder;
 import io.hawser.turns.TurnRules;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** The scheduler's thread. The test plays the workers at the other ends of pages and bells. */
 class TurnSchedulerTest {
@@ -169,6 +176,39 @@ class TurnSchedulerTest {
             await(other, TurnPage.OPEN);
             ringer.join();
         }
+    }
+
+    /** A replay of what the thread recorded, with states that change at any time, decides the same. */
+    @Test
+    void shouldRecordWhatAReplayRepeats(@TempDir Path folder) throws Exception {
+        Path path = folder.resolve("turns");
+        TurnRules rules = new TurnRules(100_000, 200_000, 50_000);
+        Random random = new Random(1);
+        try (RecordingFile file = RecordingFile.open(path, 100_000_000)) {
+            TurnRecorder recorder = new RecordingEncoder(file, rules, System.nanoTime() - 1);
+            TurnScheduler recorded = new TurnScheduler(rules, () -> false, recorder);
+            List<Worker> workers = new ArrayList<>();
+            for (int i = 0; i < 2000; i++) {
+                if (workers.size() < 3 || workers.size() < 6 && random.nextInt(100) == 0) {
+                    List<String> gpus = random.nextInt(4) == 0 ? List.of("gpu-0", "gpu-1") : List.of("gpu-" + i % 2);
+                    workers.add(new Worker(recorded, "vgpu" + i % 4, gpus));
+                } else if (random.nextInt(200) == 0) {
+                    workers.removeFirst().close();
+                } else if (random.nextInt(200) == 0) {
+                    recorded.setWeight("vgpu" + i % 4, 1 + random.nextInt(300));
+                }
+                Worker worker = workers.get(random.nextInt(workers.size()));
+                worker.says(TurnPage.isWait(worker.permit()) ? random.nextInt(2) : random.nextInt(3));
+                if (random.nextInt(3) == 0) {
+                    recorded.chargedNs("vgpu0").get(); // the thread has looked in between
+                }
+            }
+            recorded.close();
+            workers.forEach(worker -> worker.page.close());
+        }
+        Replay replay = Replay.of(path);
+        assertNull(replay.difference());
+        assertTrue(replay.decisions() > 200, "decisions=" + replay.decisions());
     }
 
     @Test

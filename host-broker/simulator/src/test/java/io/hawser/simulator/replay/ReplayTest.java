@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hawser.shm.turns.TurnPage;
 import io.hawser.simulator.engine.Costs;
 import io.hawser.simulator.engine.Simulation;
 import io.hawser.simulator.engine.Tenant;
@@ -13,6 +14,8 @@ import io.hawser.simulator.load.Placement;
 import io.hawser.simulator.report.TenantResult;
 import io.hawser.turns.RecordingEncoder;
 import io.hawser.turns.RecordingException;
+import io.hawser.turns.Seat;
+import io.hawser.turns.TurnGroups;
 import io.hawser.turns.TurnRules;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -73,6 +76,49 @@ class ReplayTest {
             assertEquals(text.lines().filter(line -> line.startsWith("permit ")).count(), replay.decisions());
             assertTrue(replay.decisions() > 500, "decisions=" + replay.decisions());
         }
+    }
+
+    private static final class RandomSeat implements Seat {
+        private int state = TurnPage.IDLE;
+        private int permit;
+
+        @Override
+        public int state() {
+            return state;
+        }
+
+        @Override
+        public void setPermit(int sent) {
+            permit = sent;
+        }
+    }
+
+    /** A recording needs no line for a poll that finds nothing new, however often the thread polls. */
+    @Test
+    void shouldRepeatDecisionsOfAThreadThatPolls() throws Exception {
+        Random random = new Random(1);
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        TurnGroups groups = new TurnGroups(RULES, () -> false,
+            new RecordingEncoder((line, length) -> out.write(line, 0, length), RULES, 0));
+        List<RandomSeat> seats = new ArrayList<>();
+        for (int i = 0; i < 6; i++) {
+            seats.add(new RandomSeat());
+            groups.join(seats.get(i), "vgpu" + i, 50 + 50 * i, List.of("gpu-" + i % 2), 1);
+        }
+        int polls = 200_000;
+        long nowNs = 1;
+        for (int i = 0; i < polls; i++) {
+            nowNs += random.nextInt(5000);
+            if (random.nextInt(100) == 0) {
+                RandomSeat seat = seats.get(random.nextInt(seats.size()));
+                seat.state = TurnPage.isWait(seat.permit) ? random.nextInt(2) : random.nextInt(3);
+            }
+            groups.poll(nowNs);
+        }
+        Replay replay = replay(out.toByteArray());
+        assertNull(replay.difference());
+        assertTrue(replay.decisions() > 500, "decisions=" + replay.decisions());
+        assertTrue(replay.looks() < polls / 10, "looks=" + replay.looks());
     }
 
     @Test
