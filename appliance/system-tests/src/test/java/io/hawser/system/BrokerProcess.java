@@ -20,8 +20,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * A broker as a process, with the software GPU, its own state folder and ports that the kernel chooses. Closing it ends
@@ -326,10 +328,19 @@ final class BrokerProcess implements AutoCloseable {
      * internal error.
      */
     private List<String> defects() {
+        return logLines(DEFECT.asPredicate());
+    }
+
+    /** The lines of the log with a text. */
+    Stream<String> logLines(String text) {
+        return logLines(line -> line.contains(text)).stream();
+    }
+
+    private List<String> logLines(Predicate<String> which) {
         try (InputStream from = Files.newInputStream(log)) {
             from.skipNBytes(logBegin);
-            return new BufferedReader(new InputStreamReader(from, StandardCharsets.UTF_8)).lines()
-                .filter(DEFECT.asPredicate()).toList();
+            return new BufferedReader(new InputStreamReader(from, StandardCharsets.UTF_8)).lines().filter(which)
+                .toList();
         } catch (IOException e) {
             throw new AssertionError("the broker's log must be readable: " + log, e);
         }

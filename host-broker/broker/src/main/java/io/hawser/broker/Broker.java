@@ -35,6 +35,7 @@ import io.hawser.broker.store.Database;
 import io.hawser.broker.store.DatabaseException;
 import io.hawser.broker.store.StateDir;
 import io.hawser.broker.swap.SwapSource;
+import io.hawser.broker.swap.Swapping;
 import io.hawser.broker.token.AdminToken;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.turns.SessionTurns;
@@ -151,7 +152,8 @@ public final class Broker {
         images = images(config.images());
         ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount, this::contextBytes);
         turns = turns();
-        sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers, turns);
+        Swapping swapping = new Swapping(loop, config.swap(), vgpus, this::pools, ledgers);
+        sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers, turns, swapping);
         pools = new WorkerPools(loop, command, limits(config), new WorkerEvents(sessions, listener),
             vgpus::percentage, vgpus::network, vgpus::computeShare, vgpus::contextRoom, this::setGpus);
         sessions.setListener(new SessionEvents(listener,
@@ -174,7 +176,7 @@ public final class Broker {
         loop.scheduleAtFixedRate(() -> use.sample(System.nanoTime()), WATCH_MS, WATCH_MS, TimeUnit.MILLISECONDS);
         schedule(new MemoryWatch(ledgers, vgpus, sessions, pools, gpuMonitor));
         parts = new Parts(stateDir, adminToken, database, pulse, vgpus, vgpuService, tokenService, gpuWatch, gpuMonitor,
-            pools, command.confinement(), sessions, ledgers, turnMode, door, regions, SwapSource.NONE);
+            pools, command.confinement(), sessions, ledgers, turnMode, door, regions, swapping);
     }
 
     private VgpuTable loadVgpus() throws IOException, SQLException {
@@ -220,6 +222,10 @@ public final class Broker {
 
     private boolean isFailing(String uuid) {
         return pools.isFailing(uuid);
+    }
+
+    private WorkerPools pools() {
+        return pools;
     }
 
     private List<Device> devices() {

@@ -40,6 +40,9 @@ public interface BrokerConfig {
     ComputeCacheConfig computeCache();
     Mps mps();
     Turns turns();
+
+    /** Swapping of the vGPUs' memory. */
+    SwapConfig swap();
     Stream stream();
     /**
      * vGPUs that the settings define, by name. The broker creates or changes them at start, and rejects changes by

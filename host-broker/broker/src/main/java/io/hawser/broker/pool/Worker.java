@@ -300,6 +300,48 @@ public final class Worker implements ImagePeer {
         send(message(BrokerMessageType.NOT_FOUND).put("name", name));
     }
 
+    /**
+     * Makes the worker the keeper of its GPU, in place of a session.
+     *
+     * @param maxBytes limit of its memory for slabs.
+     * @param aheadBytes memory to allocate before it is needed.
+     */
+    public void keep(long maxBytes, long aheadBytes) {
+        confinement.limitToSession(id, backend, 0, maxBytes);
+        send(message(BrokerMessageType.KEEP).put("maxBytes", maxBytes).put("aheadBytes", aheadBytes));
+    }
+
+    /**
+     * Connects this keeper with a session. The caller keeps its copy of the descriptor and closes it.
+     *
+     * @param maxBytes limit of the session's slabs.
+     * @throws PosixException when the send fails; the keeper is then unusable.
+     */
+    public void keepFor(long maxBytes, int descriptor) throws PosixException {
+        sendWithDescriptor(message(BrokerMessageType.KEEP_FOR).put("maxBytes", maxBytes), descriptor);
+    }
+
+    /**
+     * Connects the worker with the keeper of its GPU. The call precedes {@link #assign}. The caller keeps its copy of
+     * the descriptor and closes it.
+     *
+     * @param isOut whether its session begins without room on the GPU.
+     * @throws PosixException when the send fails; the worker is then unusable.
+     */
+    public void giveKeeper(boolean isOut, int descriptor) throws PosixException {
+        sendWithDescriptor(message(BrokerMessageType.KEEPER).put("out", isOut), descriptor);
+    }
+
+    /** Orders the session's memory to the keeper. */
+    public void swapOut() {
+        send(message(BrokerMessageType.SWAP_OUT));
+    }
+
+    /** Orders the session's memory back to the GPU. */
+    public void swapIn() {
+        send(message(BrokerMessageType.SWAP_IN));
+    }
+
     private void send(ObjectNode message) {
         control.writeAndFlush(Unpooled.wrappedBuffer(frame(message)));
     }

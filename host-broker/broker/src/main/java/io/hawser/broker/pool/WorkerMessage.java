@@ -93,6 +93,30 @@ public sealed interface WorkerMessage {
     /** The guest looks for memory that another session has shared. */
     record Find(String name) implements OfMemory {}
 
+    /** A worker's message about a session that may be swapped out. */
+    sealed interface OfSwap extends WorkerMessage {}
+
+    /**
+     * The answer to the order to leave the GPU.
+     *
+     * @param bytes memory that the keeper has.
+     * @param ms time that it took.
+     * @param stays why the memory stays; empty when it has left.
+     */
+    record SwappedOut(long bytes, long ms, String stays) implements OfSwap {}
+
+    /**
+     * The answer to the order to come back.
+     *
+     * @param bytes memory that has come back.
+     * @param ms time that it took.
+     * @param problem why some memory has not come back; empty when all has.
+     */
+    record SwappedIn(long bytes, long ms, String problem) implements OfSwap {}
+
+    /** The guest of a session that is out waits for it. */
+    record SwapWanted() implements OfSwap {}
+
     /**
      * Parses a message.
      *
@@ -119,6 +143,7 @@ public sealed interface WorkerMessage {
             .build());
 
         private static final int MAX_DESCRIPTOR = 65535;
+        private static final long MAX_AMOUNT = 1L << 44; // more bytes than any GPU has
         private static final Pattern DIGEST = Pattern.compile("[0-9a-f]{64}");
         private static final Pattern NAME = Pattern.compile("[0-9a-f]{32}");
         private static final Pattern HANDLE = Pattern.compile("(?:[0-9a-f]{2}){1," + MAX_HANDLE_CHARACTERS / 2 + "}");
@@ -156,6 +181,11 @@ public sealed interface WorkerMessage {
                 case UNSHARE -> new Unshare(digits(message, "name", NAME));
                 case RELEASE -> new Release(digits(message, "name", NAME));
                 case FIND -> new Find(digits(message, "name", NAME));
+                case SWAPPED_OUT -> new SwappedOut(bounded(message, "bytes"), bounded(message, "ms"),
+                    optionalText(message, "stays"));
+                case SWAPPED_IN -> new SwappedIn(bounded(message, "bytes"), bounded(message, "ms"),
+                    optionalText(message, "problem"));
+                case SWAP_WANTED -> new SwapWanted();
             };
         }
 
@@ -235,6 +265,11 @@ public sealed interface WorkerMessage {
                 throw new MalformedException("a field must be a number of 0 or more: field=" + field);
             }
             return value.longValue();
+        }
+
+        /** A number whose sums stay in a long, whatever workers report. */
+        private static long bounded(JsonNode object, String field) throws MalformedException {
+            return Math.min(MAX_AMOUNT, number(object, field));
         }
 
         private static String text(JsonNode object, String field) throws MalformedException {

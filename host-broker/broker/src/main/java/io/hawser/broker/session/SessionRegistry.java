@@ -14,6 +14,7 @@ import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.swap.Swapping;
 import io.hawser.broker.turns.SessionTurns;
 import io.hawser.broker.vgpu.VgpuTable;
 import java.io.IOException;
@@ -72,6 +73,7 @@ public final class SessionRegistry {
     private final Map<Worker, Session> byWorker = new HashMap<>();
     private final CpuShares<Worker> cpu;
     private final SessionTurns turns;
+    private final Swapping swapping;
     private long nextId = 1;
     private boolean closed;
     private volatile long startedCount;
@@ -87,15 +89,17 @@ public final class SessionRegistry {
      * @param images device code that the broker keeps from one session for the next.
      * @param ledgers memory that sessions hold.
      * @param turns of the sessions on their GPUs.
+     * @param swapping of their memory.
      */
     public SessionRegistry(Executor loop, int maxSessions, VgpuTable vgpus, ImageStore images, Ledgers ledgers,
-        SessionTurns turns) {
+        SessionTurns turns, Swapping swapping) {
         this.loop = loop;
         this.maxSessions = maxSessions;
         this.vgpus = vgpus;
         this.images = images;
         this.ledgers = ledgers;
         this.turns = turns;
+        this.swapping = swapping;
         memory = new SharedMemory(ledgers, SharedMemory.affordableDescriptors());
         cpu = new CpuShares<>(vgpus::computeShare, Worker::setCpuWeight);
         vgpus.addListener(this::apply);
@@ -140,6 +144,7 @@ public final class SessionRegistry {
         }
         String name = guest.vgpu();
         String objection = vgpus.objection(name, guest.carrier());
+        objection = objection == null ? swapping.objection(name) : objection;
         if (objection != null) {
             throw new RefusedException(objection);
         }
@@ -205,6 +210,7 @@ public final class SessionRegistry {
         byWorker.put(worker, session);
         cpu.begin(worker, session.vgpu());
         turns.join(worker, session.view().guest().vgpu(), session.view().gpus());
+        swapping.join(worker, session.view().guest().vgpu(), session.view().gpus());
     }
 
     /**
@@ -214,6 +220,7 @@ public final class SessionRegistry {
         byWorker.remove(worker);
         cpu.end(worker, session.vgpu());
         turns.leave(worker);
+        swapping.leave(worker);
         session.await();
     }
 
@@ -245,7 +252,7 @@ public final class SessionRegistry {
             return;
         }
         switch (message) {
-            case WorkerMessage.Stats stats -> session.count(stats.totals());
+            case WorkerMessage.Stats stats -> count(worker, session, stats.totals());
             case WorkerMessage.Ended ended -> {
                 session.setEndReason(ended.reason());
                 session.markEnding();
@@ -265,8 +272,17 @@ public final class SessionRegistry {
             }
             case WorkerMessage.OfImage image -> images.handle(worker, session.view().guest().vgpu(), image);
             case WorkerMessage.OfMemory shared -> handleMemory(worker, session, shared);
+            case WorkerMessage.OfSwap swap -> swapping.handle(worker, swap);
             case WorkerMessage.Ready ready -> throw new IllegalStateException("a message for the pool: " + ready);
             case WorkerMessage.Jailed jailed -> throw new IllegalStateException("a message for the jail: " + jailed);
+        }
+    }
+
+    private void count(Worker worker, Session session, WorkerStats totals) {
+        WorkerStats before = session.view().statistics();
+        session.count(totals);
+        if (totals.calls() != before.calls() || totals.gpuTimeMs() != before.gpuTimeMs()) {
+            swapping.active(worker);
         }
     }
 
@@ -294,6 +310,7 @@ public final class SessionRegistry {
     public void onExit(Worker worker, String reason) {
         images.workerEnded(worker);
         turns.leave(worker);
+        swapping.leave(worker);
         Session session = byWorker.remove(worker);
         if (session != null) {
             memory.sessionEnded(session.id(), session.vgpu()); // first, so that memory of other sessions stays counted

@@ -5,8 +5,6 @@ import io.hawser.broker.model.SwapInfo;
 /** Reports where the memory of swappable vGPUs is. Any thread; an answer does not wait. */
 @FunctionalInterface
 public interface SwapSource {
-    /** Of a broker that moves no memory. */
-    SwapSource NONE = vgpu -> new SwapInfo(true, 0, 0, 0, 0, "this broker moves no memory");
 
     /**
      * The state of a swappable vGPU's memory.

@@ -33,4 +33,9 @@ public record GpuLoad(Device device, int vgpus, int shares, Reserved reserved, i
     long togetherBytes() {
         return reserved.togetherBytes() + contexts * contextBytes;
     }
+
+    /** Memory that swappable vGPUs share: what contexts and the other vGPUs leave; negative if they leave none. */
+    public long swappableRoomBytes() {
+        return device.totalBytes() - reserved.fixedBytes() - contexts * contextBytes;
+    }
 }

@@ -547,7 +547,8 @@ public final class VgpuTable {
                 exclusive = entry.vgpu.mode() == Sharing.EXCLUSIVE ? entry.vgpu.name() : exclusive;
             }
             int pools = (int) kinds.stream().filter(kind -> kind.gpus().contains(device.uuid())).count();
-            int spare = spareWorkers * Math.max(1, pools);
+            int keepers = reserved.swappableBytes() > 0 ? 1 : 0;
+            int spare = spareWorkers * Math.max(1, pools) + keepers;
             loads.add(new GpuLoad(device, vgpus, shares, reserved, spare + sessions,
                 contextBytes.getOrDefault(device.uuid(), 0L), exclusive, shared, failing.test(device.uuid())));
         }

@@ -36,7 +36,8 @@ public final class ControlSocket implements Closeable {
     private final Object writeLock = new Object();
     private long receivedBytes;
     private long consumedBytes;
-    private boolean isClosed; // guarded by readLock
+    private final Object closeLock = new Object();
+    private boolean isClosed; // written with both readLock and closeLock
     private int pendingDescriptor = -1;
     private long descriptorEnd; // value of receivedBytes after the bytes that carried the pending descriptor
 
@@ -168,9 +169,13 @@ public final class ControlSocket implements Closeable {
         }
     }
 
-    /** Ends the connection: a waiting {@link #read} returns, and the peer sees the end. Any thread, before the close. */
+    /** Ends the connection: a waiting {@link #read} returns, and the peer sees the end. Any thread. */
     public void end() {
-        Descriptors.shutdown(fd);
+        synchronized (closeLock) {
+            if (!isClosed) { // else the number may belong to another file by now
+                Descriptors.shutdown(fd);
+            }
+        }
     }
 
     /** Closes the descriptor. Waits for a running read first, because the number could be reused for another file. */
@@ -181,9 +186,11 @@ public final class ControlSocket implements Closeable {
                 Descriptors.close(pendingDescriptor);
                 pendingDescriptor = -1;
             }
-            if (!isClosed) {
-                isClosed = true; // stops later reads: the number may belong to another file by then
-                Descriptors.close(fd);
+            synchronized (closeLock) {
+                if (!isClosed) {
+                    isClosed = true; // stops later reads: the number may belong to another file by then
+                    Descriptors.close(fd);
+                }
             }
         }
     }

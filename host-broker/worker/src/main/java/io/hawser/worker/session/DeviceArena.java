@@ -314,7 +314,8 @@ public final class DeviceArena {
 
     /** Whether other processes may use a slab, so that its memory must stay. */
     boolean stays() {
-        return windows.values().stream().flatMap(window -> window.slabs.values().stream()).anyMatch(slab -> slab.isOpen);
+        return windows.values().stream().flatMap(window -> window.slabs.values().stream())
+            .anyMatch(slab -> slab.isOpen);
     }
 
     /** Addresses of the slabs that are away, or of the others. */

@@ -90,8 +90,9 @@ final class RecordOrder {
         if (isControl ? ControlRecords.endsHostFunction(opcode) : dispatcher.endsHostFunction(opcode)) {
             return server.serve(header, bytes, offset, memory);
         }
-        if (!isControl && (isPaused || !held.isEmpty()) && dispatcher.asks(opcode) && mayOvertake(opcode, bytes.asSlice(offset,
-            header.lengthBytes()))) {
+        if (!isControl && (isPaused || !held.isEmpty()) && dispatcher.asks(opcode)
+            && mayOvertake(opcode, bytes.asSlice(offset,
+                header.lengthBytes()))) {
             boolean keeps = server.serve(header, bytes, offset, memory);
             answer = 0;
             return keeps;

@@ -47,7 +47,7 @@ public final class Residence {
     private final MemoryWaits memoryWaits;
     private final Deque<Long> slabs = new ArrayDeque<>(); // that have yet to move
     private State state = State.IN;
-    private KeeperLink keeper; // null: the memory stays on the GPU
+    private KeeperLink keeper; // null when there is none any more: the memory stays on the GPU
     private Consumer<WorkerMessage> broker;
     private boolean hasAsked; // for the way in
     private long untilNs; // of draining
@@ -103,13 +103,14 @@ public final class Residence {
         untilNs = sinceNs + TimeUnit.MILLISECONDS.toNanos(LIMIT_MS);
         hasAsked = false;
         order.pause(this::ask);
+        session.serveLater(this::giveUp, LIMIT_MS);
         drain();
     }
 
     /** Why the memory cannot move; empty if it can. */
     public String stays() {
         if (keeper == null) {
-            return "its vGPU is not swappable";
+            return "the keeper of the GPU has ended";
         }
         HandleTable handles = session.objects().handles();
         if (session.objects().arena().stays()) {
@@ -126,7 +127,7 @@ public final class Residence {
 
     /** Waits until all work has ended that the session has issued. */
     private void drain() {
-        if (state != State.DRAINING) {
+        if (!isDraining()) {
             return;
         }
         List<Handle> contexts = session.objects().handles().all(HandleKind.CONTEXT);
@@ -138,8 +139,11 @@ public final class Residence {
                 session.completions().add(count::down);
             }
         }
-        session.completions().add(count::down);
-        session.serveLater(() -> giveUp(count), LIMIT_MS);
+        session.completions().add(count::down); // counts for this method itself
+    }
+
+    private boolean isDraining() {
+        return state == State.DRAINING && !session.isOver();
     }
 
     private static final class Count {
@@ -158,24 +162,22 @@ public final class Residence {
         }
     }
 
-    /** Work still runs at the end of the limit. */
-    private void giveUp(Count count) {
-        if (state == State.DRAINING && count.missing > 0 && System.nanoTime() - untilNs >= 0) {
-            stay("its work runs for longer than " + LIMIT_MS + " ms");
+    /** Work or calls have not ended within the limit. */
+    private void giveUp() {
+        if (isDraining() && System.nanoTime() - untilNs >= 0) {
+            stay("its work lasts for longer than " + LIMIT_MS + " ms");
         }
     }
 
     /** The end of the work that a context had may have led to more, such as the next piece of a copy. */
     private void drained() {
-        if (state != State.DRAINING) {
+        if (!isDraining()) {
             return;
         }
         if (session.isQuiet() && memoryWaits.isEmpty()) {
             session.turns().withdraw();
             state = State.LEAVING;
             begin(session.objects().arena().slabs(false));
-        } else if (System.nanoTime() - untilNs >= 0) {
-            stay("its calls last for longer than " + LIMIT_MS + " ms");
         } else {
             session.serveLater(this::drain, INTERVAL_MS);
         }
@@ -318,11 +320,9 @@ public final class Residence {
         keeper = null;
         if (!session.objects().arena().slabs(true).isEmpty()) {
             session.end("the keeper of its swapped memory has ended", true, CudaResult.DEVICE_UNAVAILABLE);
-        } else if (state != State.IN) {
+        } else if (state == State.DRAINING || state == State.LEAVING) {
             slabs.clear();
-            state = State.IN;
-            broker.accept(new WorkerMessage.SwappedOut(0, 0, "the keeper of the GPU has ended"));
-            order.resume();
+            stay("the keeper of the GPU has ended");
         }
     }
 }

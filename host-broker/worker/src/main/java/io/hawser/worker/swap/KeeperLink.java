@@ -44,7 +44,7 @@ public final class KeeperLink implements AutoCloseable {
                 done.accept(SlabFrame.decode(frame.json()).result());
             }
         } catch (IOException e) {
-            LOG.log(Level.DEBUG, "the keeper cannot be read: {0}", e.getMessage());
+            LOG.log(Level.WARNING, "the keeper cannot be read", e);
         }
         if (!isClosed) {
             gone.run();

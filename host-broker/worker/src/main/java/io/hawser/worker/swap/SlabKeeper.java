@@ -28,10 +28,10 @@ import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
 
 /**
- * Keeps slabs of the sessions on a GPU in host memory, while those sessions are swapped out. It opens a slab's memory by
- * its descriptor, copies the bytes, and closes it again. Its host memory is pinned where the GPU needs that, and stays
- * allocated for the next slab. Sessions reach it by sockets; what a session has stored ends with its socket. A hostile
- * session can store up to its own limit, and nothing of others. All work runs on one thread.
+ * Keeps slabs of the sessions on a GPU in host memory, while those sessions are swapped out. It opens a slab's memory
+ * by its descriptor, copies the bytes, and closes it again. Its host memory is pinned where the GPU needs that, and
+ * stays allocated for the next slab. Sessions reach it by sockets; what a session has stored ends with its socket. A
+ * hostile session can store up to its own limit, and nothing of others. All work runs on one thread.
  */
 public final class SlabKeeper implements AutoCloseable {
     private static final Logger LOG = System.getLogger(SlabKeeper.class.getName());
@@ -171,7 +171,7 @@ public final class SlabKeeper implements AutoCloseable {
                 }
             }
         } catch (IOException e) {
-            LOG.log(Level.DEBUG, "a session of the keeper ends: {0}", e.getMessage());
+            LOG.log(Level.WARNING, "the keeper ends its service of a session", e);
         } catch (RejectedExecutionException e) {
             LOG.log(Level.DEBUG, "the keeper has ended");
         }

@@ -1,0 +1,37 @@
+package io.hawser.broker.config;
+
+import io.quarkus.runtime.configuration.MemorySize;
+import io.smallrye.config.WithDefault;
+import java.time.Duration;
+
+/** Memory of swappable vGPUs that is not on its GPU. */
+public interface SwapConfig {
+    /**
+     * Memory of the host for the swapped sessions of one GPU. When it is full, swappable vGPUs of that GPU get no
+     * further session. With 0 no memory is moved. Range: 0 or more.
+     */
+    @WithDefault("0")
+    MemorySize memory();
+
+    /**
+     * Part of it that the broker allocates and pins before it is needed. Pinning takes about half a second a
+     * gigabyte, so the first swaps wait for the rest. Range: 0 or more.
+     */
+    @WithDefault("0")
+    MemorySize ahead();
+
+    /** How long memory that has come to its GPU stays there at least. Range: 0 or more. */
+    @WithDefault("2s")
+    Duration stay();
+
+    /** How long a vGPU must have been idle before it leaves its GPU for one that waits. Range: 0 or more. */
+    @WithDefault("1s")
+    Duration idle();
+
+    /**
+     * How long a vGPU that is never idle stays on its GPU while another one waits. A vGPU with a larger share than
+     * the others stays longer. Range: 0 or more.
+     */
+    @WithDefault("10s")
+    Duration turn();
+}

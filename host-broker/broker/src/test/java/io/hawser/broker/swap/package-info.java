@@ -1,0 +1,2 @@
+/** Tests of swapping. */
+package io.hawser.broker.swap;
