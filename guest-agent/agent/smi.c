@@ -148,6 +148,11 @@ static void print_json(void) {
             print_number("computeShare", line.fields[3]);
             print_named("mode", line.fields[4]);
             print_number("maxSessions", line.fields[5]);
+        } else if (strcmp(line.fields[0], "swap") == 0) {
+            print_number("residentBytes", line.fields[1]);
+            print_number("swappedBytes", line.fields[2]);
+            print_number("swaps", line.fields[3]);
+            print_number("swapWaitedMs", line.fields[4]);
         } else if (strcmp(line.fields[0], "more") == 0) {
             print_number("sessionsNotListed", line.fields[1]);
         }
@@ -215,6 +220,14 @@ static void print_vgpu(const hws_status_line_t *line) {
     printf("| vGPU %-40.40s %40.40s |\n", line->fields[1], text);
 }
 
+static void print_swap(const hws_status_line_t *line) {
+    char memory[32], text[96];
+    hws_status_bytes(hws_status_number(line->fields[2]), memory, sizeof memory);
+    snprintf(text, sizeof text, "%s, moved %s times, waited %lld s", memory, line->fields[3],
+             hws_status_number(line->fields[4]) / 1000);
+    printf("| %-45.45s%41.41s |\n", "memory on the broker's host", text);
+}
+
 static void print_more(const hws_status_line_t *line) {
     printf("| and %6.6s more %70s |\n", line->fields[1], "");
 }
@@ -241,6 +254,7 @@ static void print_screen(void) {
     if (print_table("vgpu", print_vgpu) == 0) {
         puts("| the broker does not name the vGPU                                                      |");
     }
+    print_table("swap", print_swap);
     print_rule();
     puts("| GPU  Name                                            |            Memory-Usage |  Util |");
     if (print_table("gpu", print_gpu) == 0) {

@@ -9,6 +9,8 @@
  *   broker <version>
  *   driver <version of the driver beside the GPU>
  *   vgpu <name> <memoryBytes of each GPU, 0: what is free> <computeShare 1..100> <shared|exclusive> <maxSessions, 0: any>
+ *   swap <bytes on the GPU> <bytes on the host> <how often the memory left the GPU> <milliseconds that sessions waited
+ *       for it>: only of a swappable vGPU
  *   gpu <index> <name> <uuid> <totalBytes that a guest sees> <usedBytes of the vGPU> <utilisation %> <Celsius> <watts>
  *       <PCI bus id> <compute capability, as 9.0>
  *   traits <index of the GPU> <bytes that the driver reserves, beyond totalBytes; 0 for a part of the GPU> <ECC mode 0|1>

@@ -36,7 +36,7 @@ class GuestCommandIT {
     @BeforeAll
     static void startBroker() throws Exception {
         broker = BrokerProcess.start("guest-command", stateDir.resolve("broker"), Map.of(
-            "hawser.vgpus.default.memory-bytes", Long.toString(QUOTA)));
+            "hawser.vgpus.default.memory-bytes", Long.toString(QUOTA), "hawser.vgpus.default.swappable", "true"));
         // A region shows the GPU periodically, and at first before the broker knows it.
         for (Carrier carrier : Carrier.values()) {
             Await.until("the GPU to be shown over " + carrier, () -> {
@@ -85,6 +85,7 @@ class GuestCommandIT {
                 assertEquals("default", shown.path("vgpu").asText());
                 assertEquals(QUOTA, shown.path("memoryBytes").asLong());
                 assertEquals(QUOTA, shown.path("gpus").path(0).path("totalBytes").asLong());
+                assertTrue(shown.path("swappedBytes").isNumber(), ended::toString);
                 JsonNode session = shown.path("sessions").path(0);
                 return session.path("pid").asLong() == program.pid() && session.path("state").asText().equals("running")
                     && session.path("carrier").asText().equals(carrier.inStatistics()) ? "" : shown.toString();
@@ -92,6 +93,7 @@ class GuestCommandIT {
             Ended screen = run(environment, "smi");
             assertEquals(0, screen.exit(), screen::toString);
             assertTrue(screen.out().contains("| vGPU default") && screen.out().contains("hold"), screen::toString);
+            assertTrue(screen.out().contains("| memory on the broker's host "), screen::toString);
             assertTrue(run(environment, "smi", "-L").out().matches("GPU 0: .* \\(UUID: GPU-[0-9a-f-]+\\)\n"));
             program.release();
             program.await();

@@ -122,6 +122,7 @@ public final class Broker {
     private final ImageStore images;
     private final Ledgers ledgers;
     private final SessionTurns turns;
+    private final Swapping swapping;
     private final SessionRegistry sessions;
     private final WorkerPools pools;
     private final GpuMonitor gpuMonitor;
@@ -152,7 +153,7 @@ public final class Broker {
         images = images(config.images());
         ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount, this::contextBytes);
         turns = turns();
-        Swapping swapping = new Swapping(loop, config.swap(), vgpus, this::pools, ledgers);
+        swapping = new Swapping(loop, config.swap(), vgpus, this::pools, ledgers);
         sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers, turns, swapping);
         pools = new WorkerPools(loop, command, limits(config), new WorkerEvents(sessions, listener),
             vgpus::percentage, vgpus::network, vgpus::computeShare, vgpus::contextRoom, this::setGpus);
@@ -163,7 +164,7 @@ public final class Broker {
         VgpuUse use = new VgpuUse(sessions::list);
         StatusSource status = new StatusText(vgpus, sessions::list, new StatusText.Gpus(this::devices,
             gpuMonitor::reading, gpuMonitor::driverVersion, ledgers::usedBytes, use::percent),
-            command.confinement().libraries().libraries());
+            command.confinement().libraries().libraries(), swapping);
         door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
         regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash,
             RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));

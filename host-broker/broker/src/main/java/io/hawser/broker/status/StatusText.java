@@ -5,11 +5,13 @@ import io.hawser.broker.model.Device;
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.model.SessionView;
 import io.hawser.broker.model.Sharing;
+import io.hawser.broker.model.SwapInfo;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.nvml.GpuReading;
 import io.hawser.broker.nvml.Sensor;
 import io.hawser.broker.nvml.Trait;
+import io.hawser.broker.swap.SwapSource;
 import io.hawser.broker.vgpu.VgpuTable;
 import io.hawser.shm.wire.RecordLayout;
 import java.nio.charset.StandardCharsets;
@@ -44,6 +46,7 @@ public final class StatusText implements StatusSource {
     private final Supplier<List<SessionView>> sessions;
     private final Gpus gpus;
     private final List<MathLibraries.Library> libraries;
+    private final SwapSource swaps;
 
     /**
      * Facts about the broker's GPUs.
@@ -60,11 +63,12 @@ public final class StatusText implements StatusSource {
 
     /** Makes a source that reads published state; {@code libraries} are those that workers may open. */
     public StatusText(VgpuTable vgpus, Supplier<List<SessionView>> sessions, Gpus gpus,
-        List<MathLibraries.Library> libraries) {
+        List<MathLibraries.Library> libraries, SwapSource swaps) {
         this.vgpus = vgpus;
         this.sessions = sessions;
         this.gpus = gpus;
         this.libraries = List.copyOf(libraries);
+        this.swaps = swaps;
     }
 
     @Override
@@ -80,6 +84,10 @@ public final class StatusText implements StatusSource {
         Vgpu vgpu = found.get().vgpu();
         line(text, "vgpu", name, vgpu.memoryBytes(), vgpu.computeShare(), vgpu.mode().name().toLowerCase(Locale.ROOT),
             vgpu.maxSessions());
+        if (vgpu.swappable()) {
+            SwapInfo swap = swaps.of(name);
+            line(text, "swap", swap.residentBytes(), swap.swappedBytes(), swap.swaps(), swap.waitedMs());
+        }
         List<String> placed = List.copyOf(found.get().placedGpus());
         for (int i = 0; i < placed.size(); i++) {
             gpu(text, i, placed.get(i), vgpu);

@@ -31,6 +31,7 @@ public final class Swapping implements SwapSource {
     private static final long STEP_MS = 50; // while somebody waits
     private static final long RETRY_MS = 1000; // after memory that could not come back
     private static final int MAX_RETRIES = 30;
+    private static final SwapInfo NO_SESSION = new SwapInfo(true, 0, 0, 0, 0, "");
 
     private final EventLoop loop;
     private final SwapRules rules;
@@ -293,16 +294,15 @@ public final class Swapping implements SwapSource {
         if (sums == null) {
             return;
         }
-        String stays = rules.maxBytes() == 0 ? "hawser.swap.memory is 0"
-            : gpu.keeper == null ? "the keeper of its GPU is not ready" : gpu.residency.stays(vgpu);
+        String stays = gpu.keeper == null ? "the keeper of its GPU is not ready" : gpu.residency.stays(vgpu);
         pictures.put(vgpu, new SwapInfo(gpu.residency.isIn(vgpu), 0, gpu.residency.outBytes(vgpu), sums.swaps(),
             TimeUnit.NANOSECONDS.toMillis(sums.waitedNs() + gpu.residency.waitingNs(vgpu, System.nanoTime())), stays));
     }
 
     @Override
     public SwapInfo of(String vgpu) {
-        SwapInfo seen = pictures.getOrDefault(vgpu, new SwapInfo(true, 0, 0, 0, 0, ""));
+        SwapInfo seen = pictures.getOrDefault(vgpu, NO_SESSION);
         return new SwapInfo(seen.resident(), ledgers.usedBytes(vgpu), seen.swappedBytes(), seen.swaps(),
-            seen.waitedMs(), seen.stays());
+            seen.waitedMs(), rules.maxBytes() == 0 ? "hawser.swap.memory is 0" : seen.stays());
     }
 }

@@ -92,7 +92,7 @@ class VgpuRestIT {
         admin().body("{\"name\":\"swaps\",\"memoryBytes\":1000,\"swappable\":true}").post(VGPUS).then()
             .statusCode(201).body("swappable", equalTo(true)).body("swap.resident", equalTo(true))
             .body("swap.swappedBytes", equalTo(0)).body("swap.swaps", equalTo(0))
-            .body("swap.stays", equalTo("this broker moves no memory"));
+            .body("swap.stays", equalTo("hawser.swap.memory is 0"));
         admin().body("{\"memoryBytes\":2000}").patch(VGPUS + "/swaps").then().statusCode(200)
             .body("swappable", equalTo(true));
         assertProblem(admin().body("{\"gpus\":\"all\"}").patch(VGPUS + "/swaps").then(), 400,

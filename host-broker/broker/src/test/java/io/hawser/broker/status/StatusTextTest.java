@@ -10,6 +10,7 @@ import io.hawser.broker.model.Guest;
 import io.hawser.broker.model.Origin;
 import io.hawser.broker.model.SessionState;
 import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.SwapInfo;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.nvml.GpuReading;
@@ -50,8 +51,21 @@ class StatusTextTest {
         table.settle(devices);
         table.add(table.plan(new VgpuDraft(null, null, memoryBytes, 100, mode, gpus, null, null).create("a",
             Origin.REST, Vgpu.now())));
+        return status("a");
+    }
+
+    private String status(String vgpu) {
         return new StatusText(table, () -> sessions, new StatusText.Gpus(() -> devices, StatusTextTest::reading,
-            () -> "580.159.03", (vgpu, uuid) -> 300, vgpu -> 37), LIBRARIES).of("a", ROOM);
+            () -> "580.159.03", (name, uuid) -> 300, name -> 37), LIBRARIES,
+            name -> new SwapInfo(false, name.length(), 20, 3, 4000, "")).of(vgpu, ROOM);
+    }
+
+    @Test
+    void shouldTellWhereTheMemoryOfASwappableVgpuIs() throws Exception {
+        assertEquals("", line(status("shared", "any", 500), "swap"));
+        table.add(table.plan(new VgpuDraft(null, null, 500L, null, null, null, null, null, null, true).create("moves",
+            Origin.REST, Vgpu.now())));
+        assertEquals("swap\t5\t20\t3\t4000", line(status("moves"), "swap"));
     }
 
     @Test
