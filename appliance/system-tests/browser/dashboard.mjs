@@ -105,8 +105,10 @@ const tests = {
             await page.getByText('vGPU from-page was made', {exact: true}).first().waitFor();
             await page.getByRole('button', {name: 'Change'}).click();
             await dialog(page).getByLabel('Compute share').fill('70');
+            await dialog(page).getByLabel('its memory may move to the host').check();
             await dialog(page).getByRole('button', {name: 'Apply'}).click();
             await page.locator('dd', {hasText: 'share 70'}).waitFor();
+            await page.locator('dd', {hasText: 'on the host, moved 0 times'}).waitFor();
             await page.getByText('vGPU from-page was changed', {exact: true}).first().waitFor();
 
             await page.getByRole('button', {name: 'New token'}).click();
