@@ -103,6 +103,7 @@ final class RunCommand implements Callable<Integer> {
         }
         if (vary != null) {
             spec.commandLine().getOut().print(vary(rules, costs, loads));
+            spec.commandLine().getOut().flush();
             return 0;
         }
         Results results = run(rules, costs, loads);

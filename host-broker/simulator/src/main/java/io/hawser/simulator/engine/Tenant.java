@@ -165,8 +165,8 @@ public final class Tenant implements Seat {
             hasTurn = true;
             usesTurn = isRunning;
             turns++;
-        } else if (sent != TurnPage.TURN && hasTurn) {
-            hasTurn = false;
+        } else if (hasTurn && sent != TurnPage.TURN && sent != TurnPage.OPEN) {
+            hasTurn = false; // OPEN only says that nobody waits now
             lostTurns += usesTurn ? 0 : 1;
         }
         permit = sent;

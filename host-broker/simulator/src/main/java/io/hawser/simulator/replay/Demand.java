@@ -36,7 +36,7 @@ public final class Demand {
     private double ranNs;
     private long wantsSinceNs = -1;
     private final Histogram waits = new Histogram(HOUR_NS, 2);
-    private int permit = TurnPage.WAIT;
+    private boolean hasTurn;
     private boolean usesTurn;
     private long turns;
     private long lostTurns;
@@ -132,14 +132,15 @@ public final class Demand {
     }
 
     void changePermit(int newPermit, long nowNs) {
-        if (newPermit == TurnPage.TURN && permit != TurnPage.TURN) {
+        if (newPermit == TurnPage.TURN && !hasTurn) {
+            hasTurn = true;
             turns++;
             usesTurn = isBusy();
-        } else if (newPermit != TurnPage.TURN && permit == TurnPage.TURN) {
+        } else if (hasTurn && newPermit != TurnPage.TURN && newPermit != TurnPage.OPEN) {
+            hasTurn = false;
             lostTurns += usesTurn ? 0 : 1;
         }
         withdrawnNs = TurnPage.isWait(newPermit) && isBusy() ? withdrawnNs < 0 ? nowNs : withdrawnNs : -1;
-        permit = newPermit;
     }
 
     /** The session leaves, or the recording ends; the caller has settled. */

@@ -65,6 +65,22 @@ class SimulationTest {
     }
 
     @Test
+    void shouldCountTurnsInWhichNothingWasLaunched() {
+        Simulation simulation = new Simulation(RULES, new Costs(0, 500_000, 0), 1, null);
+        simulation.add("flood", 100, List.of(0), endless(50_000, 8));
+        Tenant sleeper = simulation.add("sleeper", 100, List.of(0), round -> round.set(10 * MS, MS, 1, 1));
+        simulation.run(S);
+        assertEquals(0, sleeper.lostTurns());
+        assertTrue(sleeper.turns() > 50, "turns=" + sleeper.turns());
+        simulation.remove(sleeper);
+        Simulation other = new Simulation(RULES, new Costs(0, 50 * MS, 0), 1, null); // longer than a turn
+        Tenant one = other.add("one", 100, List.of(0), endless(50_000, 8));
+        Tenant two = other.add("two", 100, List.of(0), endless(50_000, 8));
+        other.run(S);
+        assertTrue(one.lostTurns() + two.lostTurns() > 50, "lost=" + one.lostTurns() + "," + two.lostTurns());
+    }
+
+    @Test
     void shouldShareAGpuEvenlyWithoutTurns() {
         Simulation simulation = new Simulation(RULES, Costs.NONE, 1, null);
         simulation.leaveEqual();
