@@ -200,8 +200,12 @@ public final class Broker {
     }
 
     private SessionTurns turns() throws IOException {
-        return turnMode != TurnMode.TURNS ? SessionTurns.none()
-            : SessionTurns.of(config.turns(), this::leavesEqualShares, vgpus::computeShare);
+        if (turnMode != TurnMode.TURNS) {
+            config.turns().record().ifPresent(file -> LOG.warnf("no turns, so nothing is recorded:"
+                + " hawser.turns.record=%s turns=%s", file, turnMode.label()));
+            return SessionTurns.none();
+        }
+        return SessionTurns.of(config.turns(), this::leavesEqualShares, vgpus::computeShare);
     }
 
     private static WorkerPool.Limits limits(BrokerConfig config) {

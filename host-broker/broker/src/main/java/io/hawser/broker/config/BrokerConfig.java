@@ -507,7 +507,7 @@ public interface BrokerConfig {
          */
         Optional<Path> record();
 
-        /** Limit of the recording's size. The recording ends there. Range: 1K or more. */
+        /** Limit of the size of the recording, which ends there. Range: 0 or more. */
         @WithDefault("64M")
         MemorySize recordMaxSize();
     }
