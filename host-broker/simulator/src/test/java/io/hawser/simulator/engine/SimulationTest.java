@@ -32,6 +32,18 @@ class SimulationTest {
     }
 
     @Test
+    void shouldCompleteOnlyTheLaunchedKernelsAfterAStop() {
+        Simulation simulation = new Simulation(RULES, Costs.NONE, 1, null);
+        Tenant tenant = simulation.add("a", 100, List.of(0), endless(10 * MS, 2));
+        simulation.run(5 * MS);
+        tenant.stop();
+        simulation.run(7 * MS);
+        tenant.stop(); // again, when the first kernel is done
+        simulation.run(S);
+        assertEquals(20 * MS, tenant.ranNs(), 1000);
+    }
+
+    @Test
     void shouldUseGpusIndependently() {
         Simulation simulation = new Simulation(RULES, Costs.NONE, 2, null);
         Tenant first = simulation.add("a", 100, List.of(0), endless(50_000, 8));
