@@ -111,6 +111,38 @@ class TurnGroupsTest {
     }
 
     @Test
+    void shouldNoticeJoinsAndLeavesOfIdleWorkersInAPoll() {
+        Worker one = join("one", 100, 1, "gpu-0");
+        groups.poll(2);
+        assertEquals(TurnPage.FREE, one.permit);
+        Worker other = join("other", 100, 3, "gpu-0");
+        groups.poll(4);
+        assertEquals(TurnPage.OPEN, one.permit);
+        groups.leave(other, 5);
+        groups.poll(6);
+        assertEquals(TurnPage.FREE, one.permit);
+    }
+
+    @Test
+    void shouldExpectTheEndOfATurnForAMillisecondOnly() {
+        Worker one = join("one", 100, 1, "gpu-0");
+        Worker other = join("other", 100, 1, "gpu-0");
+        one.state = TurnPage.BUSY;
+        other.state = TurnPage.WANTS;
+        long endNs = 1;
+        while (one.mayLaunch() && endNs < 100 * MS) {
+            assertFalse(groups.isPassing());
+            endNs += 10_000;
+            groups.poll(endNs);
+        }
+        assertTrue(groups.isPassing(), "its work must end soon");
+        groups.poll(endNs + MS / 2);
+        assertTrue(groups.isPassing());
+        groups.poll(endNs + 2 * MS);
+        assertFalse(groups.isPassing(), "long work must not keep the thread awake");
+    }
+
+    @Test
     void shouldLetAllLaunchAfterAFailureAndGiveTurnsToLaterOnes() {
         Worker one = join("one", 100, 1, "gpu-0");
         Worker other = join("other", 100, 1, "gpu-0");
