@@ -7,7 +7,7 @@
 
 #define BLOCKS 8
 
-static void add(CUfunction function, const CUdeviceptr *blocks, int count, int addend) {
+static void add(CUfunction function, CUdeviceptr *blocks, int count, int addend) {
     for (int i = 0; i < BLOCKS; i++) {
         CHECK_LAUNCH(function, (count + 255) / 256, 256, 0, NULL, &blocks[i], &count, &addend);
     }

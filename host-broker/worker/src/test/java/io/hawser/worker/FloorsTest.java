@@ -11,6 +11,7 @@ class FloorsTest {
             .floor("channel")
             .floor("channel.shm", "channel.tcp")
             .floor("control")
+            .floor("swap")
             .floor("session")
             .floor("calls")
             .floor("")

@@ -164,7 +164,7 @@ class SwapTest {
         enter();
         byte[] data = Guest.random(BYTES);
         map(base, PAGE);
-        map(base + PAGE, PAGE); // a second chunk
+        map(base + PAGE, CHUNK);
         guest.write(base, 0, data);
         JsonNode out = swapOut();
         assertEquals("a slab cannot be copied: CUresult=2", out.path("stays").asText());
@@ -251,7 +251,7 @@ class SwapTest {
     void shouldAgreeWithAModel() throws IOException {
         long seed = System.nanoTime();
         Random random = new Random(seed);
-        start(2 * PAGES * CHUNK, PAGES * PAGE, false);
+        start(CHUNK, PAGES * PAGE, false);
         enter();
         Map<Integer, byte[]> model = new TreeMap<>(); // the first 512 bytes of each page that is mapped
         boolean isOut = false;

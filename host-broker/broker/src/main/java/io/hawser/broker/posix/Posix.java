@@ -44,6 +44,13 @@ public final class Posix {
         return pair;
     }
 
+    /** Two connected Unix stream sockets for two other processes: close-on-exec, and both block. */
+    public static int[] blockingPair() throws PosixException {
+        int[] pair = {-1, -1};
+        check("socketpair", NATIVE.socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+        return pair;
+    }
+
     /**
      * Sends bytes whose first carries a descriptor (SCM_RIGHTS). Does not block: a full socket buffer is an error.
      *

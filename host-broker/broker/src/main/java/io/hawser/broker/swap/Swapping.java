@@ -207,7 +207,7 @@ public final class Swapping implements SwapSource {
     }
 
     private static void connect(Place place, long maxBytes, boolean isOut) throws PosixException {
-        int[] pair = Posix.socketPair();
+        int[] pair = Posix.blockingPair();
         try {
             place.keeper.keepFor(maxBytes, pair[0]);
             place.worker.giveKeeper(isOut, pair[1]);

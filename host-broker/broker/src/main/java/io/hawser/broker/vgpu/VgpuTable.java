@@ -434,9 +434,11 @@ public final class VgpuTable {
         Vgpu before = entry.vgpu;
         boolean placedAnew = !after.gpus().equals(before.gpus()) || after.mode() != before.mode()
             || after.swappable() != before.swappable();
-        if (placedAnew && entry.sessions > 0) {
-            throw VgpuException.conflict("the GPUs and the mode of a vGPU with sessions must stay, and whether it is "
-                + "swappable: vgpu=" + name + " sessions=" + entry.sessions);
+        // What is out is in no ledger, and needs its room when it comes back.
+        boolean isRoomChanged = before.swappable() && after.memoryBytes() != before.memoryBytes();
+        if ((placedAnew || isRoomChanged) && entry.sessions > 0) {
+            throw VgpuException.conflict("the GPUs and the mode of a vGPU with sessions must stay, whether it is "
+                + "swappable, and then its memory: vgpu=" + name + " sessions=" + entry.sessions);
         }
         for (String uuid : after.reserves() ? entry.home : List.<String>of()) {
             long used = usedBytes.applyAsLong(uuid);

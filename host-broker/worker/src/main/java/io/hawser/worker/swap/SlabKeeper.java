@@ -5,16 +5,12 @@ import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.worker.control.ControlSocket;
-import io.hawser.worker.session.DeviceArena;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -35,22 +31,18 @@ import java.util.concurrent.RejectedExecutionException;
  */
 public final class SlabKeeper implements AutoCloseable {
     private static final Logger LOG = System.getLogger(SlabKeeper.class.getName());
-    /** Unit of host memory: large, because each costs a call of the driver to pin. */
-    static final long CHUNK_BYTES = 64L << 20;
     private static final int ACCESS_READ_WRITE = 3; // CUmemAccess_flags
     private static final int DEVICE = 0;
 
     private final GpuBackend backend;
     private final VirtualMemory memory;
-    private final long maxBytes;
+    private final HostMemory host;
     private final ExecutorService thread = Executors.newSingleThreadExecutor(task -> {
         Thread made = new Thread(task, "keeper");
         made.setDaemon(true);
         return made;
     });
     private final Set<Client> clients = ConcurrentHashMap.newKeySet();
-    private final Deque<MemorySegment> idle = new ArrayDeque<>(); // chunks without a slab
-    private long allocatedBytes; // of all chunks
     private long context; // native
     private long window; // addresses for one slab
     private long windowBytes;
@@ -67,7 +59,7 @@ public final class SlabKeeper implements AutoCloseable {
         }
     }
 
-    private record Kept(long bytes, List<MemorySegment> chunks) {}
+    private record Kept(long bytes, List<MemorySegment> pieces) {}
 
     /**
      * Prepares a keeper.
@@ -78,7 +70,7 @@ public final class SlabKeeper implements AutoCloseable {
      */
     public SlabKeeper(GpuBackend backend, long maxBytes) throws IOException {
         this.backend = backend;
-        this.maxBytes = maxBytes;
+        host = new HostMemory(backend::allocateStaging, maxBytes);
         memory = backend.virtualMemory();
         if (memory == null) {
             throw new IOException("a GPU must have virtual memory, so that its slabs can be kept: backend="
@@ -97,7 +89,7 @@ public final class SlabKeeper implements AutoCloseable {
         if (result != 0) {
             throw new IOException("the GPU cannot be opened for its keeper: CUresult=" + result);
         }
-        allocateAhead(Math.min(aheadBytes, maxBytes));
+        allocateAhead(aheadBytes);
     }
 
     private int open() {
@@ -113,15 +105,10 @@ public final class SlabKeeper implements AutoCloseable {
         }
     }
 
-    /** Allocates one chunk and then lets waiting requests run, so that nobody waits for all of them. */
+    /** Allocates one block and then lets waiting requests run, so that nobody waits for all of them. */
     private void allocateAhead(long bytes) {
         submit(() -> {
-            if (allocatedBytes + CHUNK_BYTES > bytes) {
-                return;
-            }
-            MemorySegment chunk = allocate();
-            if (chunk != null) {
-                idle.push(chunk);
+            if (host.allocatedBytes() < bytes && host.grow()) {
                 allocateAhead(bytes);
             }
         });
@@ -132,16 +119,6 @@ public final class SlabKeeper implements AutoCloseable {
             thread.execute(task);
         } catch (RejectedExecutionException e) {
             LOG.log(Level.DEBUG, "the keeper has ended");
-        }
-    }
-
-    private MemorySegment allocate() {
-        try {
-            MemorySegment chunk = backend.allocateStaging(CHUNK_BYTES);
-            allocatedBytes += chunk == null ? 0 : CHUNK_BYTES;
-            return chunk;
-        } catch (OutOfMemoryError e) {
-            return null;
         }
     }
 
@@ -210,39 +187,21 @@ public final class SlabKeeper implements AutoCloseable {
 
     private int store(Client client, SlabFrame request, int descriptor) {
         long bytes = request.bytes();
-        if (bytes <= 0 || bytes % DeviceArena.PAGE_BYTES != 0 || client.slabs.containsKey(request.slab())) {
+        if (bytes <= 0 || client.slabs.containsKey(request.slab())) {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
-        List<MemorySegment> chunks = bytes > client.maxBytes - client.bytes ? null : take(bytes);
-        if (chunks == null) {
+        List<MemorySegment> pieces = bytes > client.maxBytes - client.bytes ? null : host.take(bytes);
+        if (pieces == null) {
             return CUresult.CUDA_ERROR_OUT_OF_MEMORY;
         }
-        int result = copy(descriptor, bytes, chunks, (address, chunk) -> backend.copyDtoH(chunk, address, 0));
+        int result = copy(descriptor, bytes, pieces, (address, piece) -> backend.copyDtoH(piece, address, 0));
         if (result == 0) {
-            client.slabs.put(request.slab(), new Kept(bytes, chunks));
+            client.slabs.put(request.slab(), new Kept(bytes, pieces));
             client.bytes += bytes;
         } else {
-            idle.addAll(chunks);
+            host.give(pieces);
         }
         return result;
-    }
-
-    /** Chunks for a slab; null when memory is short. */
-    private List<MemorySegment> take(long bytes) {
-        int count = Math.toIntExact((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES);
-        List<MemorySegment> chunks = new ArrayList<>(count);
-        while (chunks.size() < count) {
-            MemorySegment chunk = idle.poll();
-            if (chunk == null && allocatedBytes + CHUNK_BYTES <= maxBytes) {
-                chunk = allocate();
-            }
-            if (chunk == null) {
-                idle.addAll(chunks);
-                return null;
-            }
-            chunks.add(chunk);
-        }
-        return chunks;
     }
 
     private int load(Client client, SlabFrame request, int descriptor) {
@@ -250,7 +209,8 @@ public final class SlabKeeper implements AutoCloseable {
         if (kept == null || kept.bytes != request.bytes()) {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
-        int result = copy(descriptor, kept.bytes, kept.chunks, (address, chunk) -> backend.copyHtoD(address, chunk, 0));
+        int result = copy(descriptor, kept.bytes, kept.pieces,
+            (address, piece) -> backend.copyHtoD(address, piece, 0));
         if (result == 0) {
             forget(client, request.slab());
         }
@@ -261,16 +221,16 @@ public final class SlabKeeper implements AutoCloseable {
         Kept kept = client.slabs.remove(slab);
         if (kept != null) {
             client.bytes -= kept.bytes;
-            idle.addAll(kept.chunks);
+            host.give(kept.pieces);
         }
     }
 
-    /** Copies between an address of the device and a chunk, which is at most as long as the rest of the slab. */
+    /** Copies between an address of the device and a piece of the host's memory. */
     private interface Copy {
-        int issue(long address, MemorySegment chunk);
+        int issue(long address, MemorySegment piece);
     }
 
-    private int copy(int descriptor, long bytes, List<MemorySegment> chunks, Copy copy) {
+    private int copy(int descriptor, long bytes, List<MemorySegment> pieces, Copy copy) {
         if (descriptor < 0) {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
@@ -285,7 +245,7 @@ public final class SlabKeeper implements AutoCloseable {
             result = memory.map(window, bytes, 0, handle);
             if (result == 0) {
                 result = memory.setAccess(window, bytes, DEVICE, ACCESS_READ_WRITE);
-                result = result != 0 ? result : copyMapped(bytes, chunks, copy);
+                result = result != 0 ? result : copyMapped(pieces, copy);
                 int unmapped = memory.unmap(window, bytes);
                 result = result != 0 ? result : unmapped;
             }
@@ -294,11 +254,12 @@ public final class SlabKeeper implements AutoCloseable {
         }
     }
 
-    private int copyMapped(long bytes, List<MemorySegment> chunks, Copy copy) {
+    private int copyMapped(List<MemorySegment> pieces, Copy copy) {
         int result = 0;
-        for (int i = 0; i < chunks.size() && result == 0; i++) {
-            long offset = i * CHUNK_BYTES;
-            result = copy.issue(window + offset, chunks.get(i).asSlice(0, Math.min(CHUNK_BYTES, bytes - offset)));
+        long address = window;
+        for (int i = 0; i < pieces.size() && result == 0; i++) {
+            result = copy.issue(address, pieces.get(i));
+            address += pieces.get(i).byteSize();
         }
         int ended = settle(); // also after an error: the earlier copies use the mapping
         return result != 0 ? result : ended;
@@ -315,7 +276,7 @@ public final class SlabKeeper implements AutoCloseable {
         if (bytes <= windowBytes) {
             return 0;
         }
-        int result = memory.reserve(bytes, DeviceArena.PAGE_BYTES, 0, out);
+        int result = memory.reserve(bytes, 0, 0, out);
         if (result == 0) {
             if (windowBytes > 0) {
                 memory.unreserve(window, windowBytes);
