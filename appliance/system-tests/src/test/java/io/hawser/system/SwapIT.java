@@ -129,7 +129,7 @@ class SwapIT {
         assertTrue(swap("left").path("waitedMs").asLong() > 0);
     }
 
-    /** What is killed while the program of the left vGPU is out. */
+    /** The process that dies while the program of the left vGPU is out. */
     private enum Victim {
         GUEST, WORKER, KEEPER, OTHER_WORKER
     }

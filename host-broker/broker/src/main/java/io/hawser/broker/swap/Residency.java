@@ -8,17 +8,17 @@ import java.util.Map;
 import java.util.function.LongSupplier;
 
 /**
- * Which swappable vGPUs of one GPU have their memory there. A vGPU is on the GPU as a whole, with room for all memory
- * that it may reserve, or it is out, where it needs only what cannot move. Those that wait come in the order of their
- * first wait, so nobody overtakes. For them the vGPU leaves that has been idle longest. If none is idle, that leaves
- * which has been there longest for its share. One that has just come stays for a while. Times are in nanoseconds and
- * never go back. Event loop only.
+ * The swappable vGPUs of one GPU: some have their memory there, and the others are out. A vGPU on the GPU has room for
+ * all memory that it may reserve. One that is out needs only the memory that cannot move. Waiting vGPUs come in the
+ * order of their first wait, and nobody overtakes. For them the vGPU leaves that has been idle longest. If none is
+ * idle, the vGPU leaves that has been there longest for its share. A vGPU that has just come stays for a while. Times
+ * are in nanoseconds and never go back. Event loop only.
  */
 final class Residency {
     /** How long a vGPU that could not leave is not asked again. */
     static final long RETRY_NS = 2_000_000_000L;
 
-    /** A session, as it is told to move. */
+    /** A session. It gets orders to move. */
     interface Seat {
         /** Its memory must leave the GPU; {@link Residency#left} follows. */
         void leave();
@@ -77,7 +77,7 @@ final class Residency {
         }
     }
 
-    /** What a vGPU has waited for and how often it has left; kept by the caller over all sessions of the vGPU. */
+    /** The waits and departures of a vGPU. The caller keeps them over all sessions of the vGPU. */
     static final class Totals {
         private long swaps;
         private long waitedNs;

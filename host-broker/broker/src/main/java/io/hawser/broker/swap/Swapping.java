@@ -228,8 +228,9 @@ public final class Swapping implements SwapSource {
         for (Gpu gpu : gpus.values()) {
             if (gpu.keeper == worker && !worker.isUsable()) {
                 gpu.keeper = null;
-                LOG.warnf("the keeper of a GPU has ended; sessions that were swapped out are lost: gpu=%s worker=%d",
-                    gpu.uuid, worker.id());
+                LOG.logf(gpu.residency.outBytes() > 0 ? Logger.Level.WARN : Logger.Level.INFO,
+                    "the keeper of a GPU has ended: gpu=%s worker=%d lostBytes=%d", gpu.uuid, worker.id(),
+                    gpu.residency.outBytes());
                 loop.schedule(() -> keepKeeper(gpu), RETRY_MS, TimeUnit.MILLISECONDS);
             }
         }

@@ -34,7 +34,7 @@ public record GpuLoad(Device device, int vgpus, int shares, Reserved reserved, i
         return reserved.togetherBytes() + contexts * contextBytes;
     }
 
-    /** Memory that swappable vGPUs share: what contexts and the other vGPUs leave; negative if they leave none. */
+    /** Memory that contexts and the other vGPUs leave to the swappable vGPUs together; negative if they leave none. */
     public long swappableRoomBytes() {
         return device.totalBytes() - reserved.fixedBytes() - contexts * contextBytes;
     }

@@ -199,7 +199,7 @@ public record Placement(Policy policy, double overcommit) {
         return overcommit > 1 ? reserved.togetherBytes() : reserved.allBytes();
     }
 
-    /** What an overcommit means, as a line for the log; empty for 1. */
+    /** A line for the log that explains an overcommit; empty for 1. */
     public Optional<String> notice() {
         return overcommit > 1 ? Optional.of(String.format(Locale.ROOT, "hawser.overcommit counts swappable vGPUs only: "
             + "a GPU's other vGPUs, the workers' contexts and its largest swappable vGPU must fit into its memory: "

@@ -434,7 +434,7 @@ public final class VgpuTable {
         Vgpu before = entry.vgpu;
         boolean placedAnew = !after.gpus().equals(before.gpus()) || after.mode() != before.mode()
             || after.swappable() != before.swappable();
-        // What is out is in no ledger, and needs its room when it comes back.
+        // No ledger counts memory that is out, and it needs its room when it comes back.
         boolean isRoomChanged = before.swappable() && after.memoryBytes() != before.memoryBytes();
         if ((placedAnew || isRoomChanged) && entry.sessions > 0) {
             throw VgpuException.conflict("the GPUs and the mode of a vGPU with sessions must stay, whether it is "

@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** Which vGPUs of one GPU of 100 bytes are there, in simulated time. */
+/** The vGPUs of one GPU of 100 bytes, in simulated time. */
 class ResidencyTest {
     private static final long ROOM = 100;
     private static final long SECOND = 1_000_000_000;
@@ -22,7 +22,7 @@ class ResidencyTest {
     private final Residency residency = new Residency(RULES, () -> ROOM, totals);
     private long now = 1;
 
-    /** A session that answers when the test says so. */
+    /** A session that answers at the call of {@link #answer}. */
     private final class Session implements Residency.Seat {
         private final String vgpu;
         private final long quota;

@@ -6,8 +6,8 @@ import java.util.List;
 import org.HdrHistogram.Histogram;
 
 /**
- * A session with its worker and its guest. Like real workers, it launches kernels into a window while it has a permit,
- * and rings when it wants to launch and when its work is done, unless a test makes it misbehave.
+ * A session with its worker and its guest. Like a real worker, it launches kernels into a window while it has a permit.
+ * It rings when it wants to launch and when its work is done. A test can make it misbehave.
  */
 public final class Tenant implements Seat {
     private static final long SLEEPS_AFTER_NS = 1_000_000;

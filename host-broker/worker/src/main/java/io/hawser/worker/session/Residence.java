@@ -15,14 +15,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * Whether the slabs of a session are on the GPU. The broker orders them out, to the keeper of the GPU, and back in. The
- * guest notices only that its requests wait.
+ * The place of a session's slabs: the GPU, or the keeper of the GPU. The broker orders them out and back in. The guest
+ * notices only that its requests wait.
  *
- * <p>Out: no further record is served, except questions about the state of work. When all work has ended, the keeper
- * copies one slab after the other, and each slab's memory is freed. If work goes on for longer than {@value #LIMIT_MS}
- * ms, or memory cannot be moved, the session goes on as before, and the broker gets the reason. In: a record that waits
- * makes the session ask the broker; with its order each slab gets new memory at the same addresses, and its bytes.
- * Session thread only.
+ * <p>On the way out the session serves no further record, except questions about the state of work. When all work has
+ * ended, the keeper copies one slab after the other, and each slab's memory is freed. If work goes on for longer than
+ * {@value #LIMIT_MS} ms, or memory cannot move, the session goes on as before, and the broker gets the reason.
+ *
+ * <p>While the slabs are out, the first record that waits makes the session ask the broker. With the broker's order
+ * each slab gets new memory at its addresses, and then its bytes. Session thread only.
  */
 public final class Residence {
     /** How long running work may delay the way out. */
