@@ -268,6 +268,7 @@ public final class SlabKeeper implements AutoCloseable {
     private int settle() {
         CompletableFuture<Integer> reached = new CompletableFuture<>();
         int refused = backend.whenStreamReached(context, 0, reached::complete);
+        backend.seal(); // nobody polls here: the backend itself must find the end
         return refused != 0 ? refused : reached.join();
     }
 
