@@ -1,0 +1,172 @@
+package io.hawser.worker.swap;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+
+import io.hawser.cuda.backend.BackendOptions;
+import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.backend.GpuBackendProvider;
+import io.hawser.cuda.generated.CUresult;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.worker.control.ControlSocket;
+import io.hawser.worker.fixture.Rig;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.List;
+import java.util.Random;
+import java.util.ServiceLoader;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A keeper of the software GPU, and sessions that may be hostile. */
+@Timeout(60)
+class SlabKeeperTest {
+    private static final long SLAB = 2L << 20;
+    private static final int ROUNDS = 2000;
+
+    @TempDir
+    private Path folder;
+    private GpuBackend backend;
+    private SlabKeeper keeper;
+    private ControlSocket session;
+
+    @BeforeEach
+    void open() throws IOException {
+        backend = ServiceLoader.load(GpuBackendProvider.class).stream().map(ServiceLoader.Provider::get)
+            .filter(provider -> provider.name().equals("software")).findFirst().orElseThrow()
+            .open(new BackendOptions(0, 1, 1, List.of()));
+        keeper = new SlabKeeper(backend, HostMemory.BLOCK_BYTES);
+        keeper.start(0);
+        session = connect();
+    }
+
+    @AfterEach
+    void close() {
+        session.end();
+        session.close();
+        keeper.close();
+        backend.close();
+    }
+
+    private ControlSocket connect() throws IOException {
+        int[] pair = Rig.socketPair();
+        keeper.serve(pair[0], 4 * SLAB);
+        return new ControlSocket(pair[1]);
+    }
+
+    /** Sends a request and returns the result of its reply. */
+    private static int ask(ControlSocket from, SlabFrame.Action action, long slab, long bytes, int descriptor)
+        throws IOException {
+        from.write(new SlabFrame(action, slab, bytes, 0).encode(), descriptor);
+        SlabFrame reply = SlabFrame.decode(from.read().json());
+        assertEquals(action, reply.action());
+        assertEquals(slab, reply.slab());
+        return reply.result();
+    }
+
+    /** Anonymous memory of a slab's length, as the software GPU shares it. */
+    private static int slab() throws IOException {
+        return Descriptors.memory("slab", SLAB);
+    }
+
+    private int store(long slab) throws IOException {
+        int memory = slab();
+        try {
+            return ask(session, SlabFrame.Action.STORE, slab, SLAB, memory);
+        } finally {
+            Descriptors.close(memory);
+        }
+    }
+
+    @Test
+    void shouldGiveBackTheBytesOfASlab() throws IOException {
+        int memory = slab();
+        byte[] data = new byte[(int) SLAB];
+        new Random(1).nextBytes(data);
+        Path file = Path.of("/proc/self/fd/" + memory);
+        Files.write(file, data, StandardOpenOption.WRITE);
+        assertEquals(0, ask(session, SlabFrame.Action.STORE, 7, SLAB, memory));
+        Files.write(file, new byte[(int) SLAB], StandardOpenOption.WRITE);
+        assertEquals(0, ask(session, SlabFrame.Action.LOAD, 7, SLAB, memory));
+        assertArrayEquals(data, Files.readAllBytes(file));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, ask(session, SlabFrame.Action.LOAD, 7, SLAB, memory),
+            "a slab that is back is forgotten");
+        Descriptors.close(memory);
+    }
+
+    @Test
+    void shouldRefuseWhatNoHonestSessionSends() throws IOException {
+        Path file = Files.write(folder.resolve("file"), new byte[(int) SLAB]);
+        int other = Descriptors.open(file);
+        assertEquals(0, store(1));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, store(1), "a slab that it has");
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, ask(session, SlabFrame.Action.STORE, 2, SLAB, -1));
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, ask(session, SlabFrame.Action.STORE, 2, SLAB, other),
+            "its length could change");
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, ask(session, SlabFrame.Action.STORE, 2, 0, other));
+        assertEquals(CUresult.CUDA_ERROR_OUT_OF_MEMORY, ask(session, SlabFrame.Action.STORE, 2, Long.MAX_VALUE, other));
+        int memory = slab();
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, ask(session, SlabFrame.Action.STORE, 2, 2 * SLAB, memory),
+            "another length than the memory's");
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, ask(session, SlabFrame.Action.LOAD, 1, 2 * SLAB, memory));
+        assertEquals(0, ask(session, SlabFrame.Action.LOAD, 1, SLAB, memory), "the slab is still there");
+        Descriptors.close(memory);
+        Descriptors.close(other);
+    }
+
+    @Test
+    void shouldHoldASessionToItsLimit() throws IOException {
+        for (int slab = 0; slab < 4; slab++) {
+            assertEquals(0, store(slab));
+        }
+        assertEquals(CUresult.CUDA_ERROR_OUT_OF_MEMORY, store(4));
+        session.write(new SlabFrame(SlabFrame.Action.FORGET, 0, 0, 0).encode());
+        assertEquals(0, store(4));
+    }
+
+    @Test
+    void shouldShowASessionNothingOfAnother() throws IOException {
+        assertEquals(0, store(1));
+        ControlSocket other = connect();
+        int memory = slab();
+        assertEquals(CUresult.CUDA_ERROR_INVALID_VALUE, ask(other, SlabFrame.Action.LOAD, 1, SLAB, memory));
+        other.end();
+        other.close();
+        assertEquals(0, ask(session, SlabFrame.Action.LOAD, 1, SLAB, memory));
+        Descriptors.close(memory);
+    }
+
+    @Test
+    void shouldEndASessionThatSendsGarbageAlone() throws IOException {
+        ControlSocket hostile = connect();
+        hostile.write(new byte[] {1, 2, 3});
+        assertNull(hostile.read());
+        hostile.close();
+        assertEquals(0, store(1));
+    }
+
+    @Test
+    void shouldReadOrRefuseAnyFrame() {
+        long seed = System.nanoTime();
+        Random random = new Random(seed);
+        for (int i = 0; i < ROUNDS; i++) {
+            byte[] frame = new byte[random.nextInt(40)];
+            random.nextBytes(frame);
+            if (frame.length > 4 && random.nextBoolean()) {
+                frame[1] = frame[2] = frame[3] = 0;
+            }
+            try {
+                assertArrayEquals(frame, SlabFrame.decode(frame).encode(), () -> "seed=" + seed);
+            } catch (IOException e) {
+                assertEquals("a frame of a keeper must have an action, a slab and a length: bytes=" + frame.length,
+                    e.getMessage());
+            }
+        }
+    }
+}

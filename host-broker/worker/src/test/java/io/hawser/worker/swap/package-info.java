@@ -1,0 +1,2 @@
+/** Tests of the keeper. */
+package io.hawser.worker.swap;
