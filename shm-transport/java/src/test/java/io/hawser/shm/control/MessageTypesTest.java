@@ -11,15 +11,15 @@ class MessageTypesTest {
     @Test
     void shouldKeepTheNamesOfTheBrokersMessages() {
         assertEquals(List.of("assign", "ledger", "turns", "turnbell", "doorbell", "descriptors", "watching", "store",
-            "image",
-            "noimage", "shared", "unshared", "found", "notfound", "end"),
+            "image", "noimage", "shared", "unshared", "found", "notfound", "keep", "keepfor", "keeper", "swapout",
+            "swapin", "end"),
             Stream.of(BrokerMessageType.values()).map(BrokerMessageType::wireName).toList());
     }
 
     @Test
     void shouldKeepTheNamesOfTheWorkersMessages() {
         assertEquals(List.of("ready", "jailed", "stats", "lost", "ended", "image", "stored", "want",
-            "unfit", "share", "unshare", "find", "release"),
+            "unfit", "share", "unshare", "find", "release", "swappedout", "swappedin", "swapwanted"),
             Stream.of(WorkerMessageType.values()).map(WorkerMessageType::wireName).toList());
     }
 
