@@ -284,6 +284,7 @@ final class Residency {
                 member.place = Place.LEAVING;
                 member.seat.leave();
             });
+            settle(next, nowNs); // sessions that have left unasked answer no more
         }
     }
 

@@ -39,6 +39,10 @@ class WorkerMessageTest {
             parse("{\"type\":\"stats\",\"calls\":1,\"replies\":2,\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,"
                 + "\"refusedRecords\":6,\"deviceBytes\":7,\"kernels\":8,\"gpuTimeMs\":9,\"waitedMs\":10}"),
             "the ledger counts memory, not the statistics");
+        assertEquals(new WorkerMessage.SwappedOut(5, 6, "it has arrays"),
+            parse("{\"type\":\"swappedout\",\"bytes\":5,\"ms\":6,\"stays\":\"it has arrays\"}"));
+        assertEquals(new WorkerMessage.SwappedIn(1L << 44, 0, ""), parse("{\"type\":\"swappedin\",\"bytes\":"
+            + Long.MAX_VALUE + ",\"ms\":0,\"problem\":\"\"}"), "sums of amounts stay in a long");
     }
 
     @Test
@@ -46,7 +50,8 @@ class WorkerMessageTest {
         String fields = READY.substring(READY.indexOf(',')).replace("}]}", "}],\"calls\":1,\"replies\":2,"
             + "\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,\"refusedRecords\":6,\"kernels\":8,\"gpuTimeMs\":9,"
             + "\"waitedMs\":10,\"listener\":1,\"result\":1,\"reason\":\"r\",\"error\":false,\"bytes\":5,\"column\":0,"
-            + "\"chargedBytes\":5,\"passed\":false,\"sha256\":\"" + "ab".repeat(32) + "\",\"name\":\"" + "ab".repeat(16)
+            + "\"chargedBytes\":5,\"passed\":false,\"ms\":1,\"sha256\":\"" + "ab".repeat(32) + "\",\"name\":\""
+            + "ab".repeat(16)
             + "\",\"handle\":\"" + "ab".repeat(64) + "\"}");
         Set<Class<?>> read = new HashSet<>();
         for (WorkerMessageType type : WorkerMessageType.values()) {

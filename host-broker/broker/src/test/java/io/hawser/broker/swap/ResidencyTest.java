@@ -207,6 +207,18 @@ class ResidencyTest {
     }
 
     @Test
+    void shouldWaitForNobodyWhoHasLeftUnasked() {
+        Session first = new Session("first", 60);
+        residency.left(first, 60, "", now);
+        pass(3);
+        Session second = new Session("second", 60);
+        second.want();
+        residency.step(now);
+        assertTrue(second.mustEnter);
+        assertFalse(first.mustLeave);
+    }
+
+    @Test
     void shouldLetNobodyOvertake() {
         Session first = new Session("first", 60);
         pass(0.1);

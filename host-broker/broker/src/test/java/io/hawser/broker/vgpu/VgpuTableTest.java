@@ -298,8 +298,12 @@ class VgpuTableTest {
         Vgpu fixed = swappable(null, false).change(before, Vgpu.now());
         half.enter("a");
         VgpuException used = assertThrows(VgpuException.class, () -> half.planChange("a", fixed, uuid -> 0));
-        assertTrue(used.getMessage().contains("swappable: vgpu=a sessions=1"), used.getMessage());
+        assertTrue(used.getMessage().contains("whether it is swappable, and then its memory: vgpu=a sessions=1"),
+            used.getMessage());
+        Vgpu small = swappable(500L, true).change(before, Vgpu.now());
+        assertThrows(VgpuException.class, () -> half.planChange("a", small, uuid -> 0), "what is out needs its room");
         half.leave("a");
+        assertEquals(500, half.planChange("a", small, uuid -> 0).vgpu().memoryBytes());
         VgpuException full = assertThrows(VgpuException.class, () -> half.planChange("a", fixed, uuid -> 0));
         assertTrue(full.getMessage().contains("wantedBytes=600 freeBytes=400"), full.getMessage());
         Vgpu less = swappable(400L, false).change(before, Vgpu.now());

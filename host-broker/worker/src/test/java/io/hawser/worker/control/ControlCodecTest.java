@@ -43,6 +43,8 @@ class ControlCodecTest {
         assertEquals(new BrokerMessage.Found("ef", "aa", 3, 4),
             decode("{\"type\":\"found\",\"name\":\"ef\",\"handle\":\"aa\",\"bytes\":3,\"column\":4}"));
         assertEquals(new BrokerMessage.NotFound("ef"), decode("{\"type\":\"notfound\",\"name\":\"ef\"}"));
+        assertEquals(new BrokerMessage.Keep(9, 8), decode("{\"type\":\"keep\",\"maxBytes\":9,\"aheadBytes\":8}"));
+        assertEquals(new BrokerMessage.Keeper(true), decode("{\"type\":\"keeper\",\"out\":true}"));
         assertEquals(new BrokerMessage.End("why"), decode("{\"type\":\"end\",\"reason\":\"why\"}"));
         assertNull(decode("{\"type\":\"fromTheFuture\"}"));
     }
@@ -84,7 +86,7 @@ class ControlCodecTest {
     void shouldReadEachTypeThatTheBrokerSends() throws IOException {
         for (BrokerMessageType type : BrokerMessageType.values()) {
             assertNotNull(decode("{\"type\":\"" + type.wireName() + "\",\"sessionId\":1,\"memoryBytes\":0,"
-                + "\"bytes\":1,\"slots\":1,\"slot\":0,\"column\":0}"), type.wireName());
+                + "\"bytes\":1,\"slots\":1,\"slot\":0,\"column\":0,\"maxBytes\":1,\"aheadBytes\":0}"), type.wireName());
         }
     }
 
@@ -96,7 +98,8 @@ class ControlCodecTest {
             new WorkerMessage.Stored("ab"), new WorkerMessage.Want("ab"), new WorkerMessage.Unfit("ab"),
             new WorkerMessage.Share("n", "h", 1, 0, 1, true),
             new WorkerMessage.Unshare("n"), new WorkerMessage.Find("n"),
-            new WorkerMessage.Release("n"));
+            new WorkerMessage.Release("n"), new WorkerMessage.SwappedOut(1, 2, ""),
+            new WorkerMessage.SwappedIn(1, 2, ""), new WorkerMessage.SwapWanted());
         List<String> written = new ArrayList<>();
         for (WorkerMessage message : all) {
             written.add(new ObjectMapper().readTree(codec.encode(message)).path("type").asText());
