@@ -333,9 +333,4 @@ final class Residency {
         Tenant tenant = tenants.get(vgpu);
         return tenant == null || tenant.waitsNs < 0 ? 0 : nowNs - tenant.waitsNs;
     }
-
-    /** Whether a new vGPU with this quota could begin at once, or be let in later. */
-    boolean canHold(long quotaBytes) {
-        return quotaBytes <= roomBytes.getAsLong();
-    }
 }

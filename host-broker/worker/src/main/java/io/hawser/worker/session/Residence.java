@@ -51,7 +51,6 @@ public final class Residence {
     private KeeperLink keeper; // null when there is none any more: the memory stays on the GPU
     private Consumer<WorkerMessage> broker;
     private boolean hasAsked; // for the way in
-    private long untilNs; // of draining
     private long sinceNs; // of the present move
     private long movedBytes;
     private String problem = ""; // why slabs come back that were on their way out; empty otherwise
@@ -101,7 +100,6 @@ public final class Residence {
         }
         state = State.DRAINING;
         sinceNs = System.nanoTime();
-        untilNs = sinceNs + TimeUnit.MILLISECONDS.toNanos(LIMIT_MS);
         hasAsked = false;
         order.pause(this::ask);
         session.serveLater(this::giveUp, LIMIT_MS);
@@ -109,7 +107,7 @@ public final class Residence {
     }
 
     /** Why the memory cannot move; empty if it can. */
-    public String stays() {
+    private String stays() {
         if (keeper == null) {
             return "the keeper of the GPU has ended";
         }
@@ -131,41 +129,16 @@ public final class Residence {
         if (!isDraining()) {
             return;
         }
-        List<Handle> contexts = session.objects().handles().all(HandleKind.CONTEXT);
-        Count count = new Count(contexts.size() + 1, this::drained);
-        for (Handle context : contexts) {
-            int refused = context.isFailed() ? -1 : session.backend().whenContextReached(context.nativeHandle(),
-                status -> session.completions().add(count::down));
-            if (refused != 0) { // a lost context reports nothing
-                session.completions().add(count::down);
-            }
-        }
-        session.completions().add(count::down); // counts for this method itself
+        WorkEnd.await(session, this::drained);
     }
 
     private boolean isDraining() {
         return state == State.DRAINING && !session.isOver();
     }
 
-    private static final class Count {
-        private final Runnable action;
-        private int missing;
-
-        Count(int missing, Runnable action) {
-            this.missing = missing;
-            this.action = action;
-        }
-
-        void down() {
-            if (--missing == 0) {
-                action.run();
-            }
-        }
-    }
-
     /** Work or calls have not ended within the limit. */
     private void giveUp() {
-        if (isDraining() && System.nanoTime() - untilNs >= 0) {
+        if (isDraining() && elapsedMs() >= LIMIT_MS) {
             stay("its work lasts for longer than " + LIMIT_MS + " ms");
         }
     }

@@ -66,11 +66,6 @@ public final class KeeperLink implements AutoCloseable {
         socket.write(new SlabFrame(SlabFrame.Action.LOAD, slab, bytes, 0).encode(), descriptor);
     }
 
-    /** Lets the keeper forget a slab that it has. */
-    public void forget(long slab) throws IOException {
-        socket.write(new SlabFrame(SlabFrame.Action.FORGET, slab, 0, 0).encode());
-    }
-
     /** Ends the connection; the keeper forgets all slabs of the session. */
     @Override
     public void close() {
