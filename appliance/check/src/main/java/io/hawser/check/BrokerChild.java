@@ -183,6 +183,11 @@ final class BrokerChild implements AutoCloseable {
         return BrokerLog.defects(log);
     }
 
+    /** The first warnings and errors of its log. */
+    List<String> warnings() {
+        return BrokerLog.warnings(log);
+    }
+
     int poolSize() {
         return poolSize;
     }

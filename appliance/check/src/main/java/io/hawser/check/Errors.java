@@ -100,6 +100,9 @@ final class Errors {
             boolean all = software && settings.nativeTrace.isEmpty() && settings.seed == RECORDED_SEED
                 && settings.calls >= RECORDED_CALLS;
             good &= reportStale(accepted, all) & reportStale(acceptedOfCarriers, all);
+            if (!good) { // a session that was lost looks like many differences
+                broker.warnings().forEach(System.out::println);
+            }
             settings.json.ifPresent(this::write);
             return good;
         } finally {

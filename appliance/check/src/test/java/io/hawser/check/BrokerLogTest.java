@@ -42,6 +42,14 @@ class BrokerLogTest {
     }
 
     @Test
+    void shouldNameTheReasonsOfLostSessions() throws IOException {
+        Path log = folder.resolve("warnings.log");
+        String lost = "2026-01-01 00:00:00,000 WARN  [SessionRegistry] session 3 ended with its worker: signal 9";
+        Files.write(log, List.of("2026-01-01 00:00:00,000 INFO  [Door] a WARN of a guest's", lost));
+        assertEquals(List.of("warnings.log: " + lost), BrokerLog.warnings(log));
+    }
+
+    @Test
     void shouldFailWithoutALog() {
         assertThrows(CheckException.class, () -> BrokerLog.defects(folder.resolve("none.log")));
     }
