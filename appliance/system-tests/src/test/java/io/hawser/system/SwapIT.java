@@ -30,10 +30,8 @@ class SwapIT {
     private static BrokerProcess broker;
 
     @BeforeAll
-    static void startBroker() throws Exception {
-        broker = BrokerProcess.start("swap", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(Map.of(
-            "hawser.overcommit", "2", "hawser.swap.memory", "512M", "hawser.swap.stay", "0.2s",
-            "hawser.swap.idle", "0.2s", "hawser.swap.turn", "1s")));
+    static void createVgpus() throws Exception {
+        startBroker();
         long total = broker.gpus().get(0).path("totalBytes").asLong();
         for (String vgpu : VGPUS) {
             broker.create("/api/v1/vgpus", JsonNodeFactory.instance.objectNode().put("name", vgpu)
@@ -41,6 +39,12 @@ class SwapIT {
             Files.writeString(token(vgpu), broker.create("/api/v1/vgpus/" + vgpu + "/tokens",
                 JsonNodeFactory.instance.objectNode()).path("token").asText());
         }
+    }
+
+    private static void startBroker() throws IOException {
+        broker = BrokerProcess.start("swap", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(Map.of(
+            "hawser.overcommit", "2", "hawser.swap.memory", "512M", "hawser.swap.stay", "0.2s",
+            "hawser.swap.idle", "0.2s", "hawser.swap.turn", "1s")));
     }
 
     private static Path token(String vgpu) {
@@ -142,8 +146,8 @@ class SwapIT {
             GuestProgram dead = victim == Victim.OTHER_WORKER ? right : left;
             switch (victim) {
                 case GUEST -> left.kill();
-                case KEEPER -> kill(keeper());
-                default -> kill(session(dead).path("workerPid").asLong());
+                case KEEPER -> Signals.send("KILL", keeper());
+                default -> Signals.send("KILL", session(dead).path("workerPid").asLong());
             }
             Await.until("the end of the session", () -> broker.sessions().size() == 1 ? ""
                 : broker.sessions().toString());
@@ -155,6 +159,93 @@ class SwapIT {
                 assertTrue(dead.await().exit() != 0);
             }
         }
+        assertWorks();
+    }
+
+    /** The keeper stands still, so the victim dies while the keeper has the copy of a slab to make. */
+    @ParameterizedTest
+    @EnumSource
+    void shouldLeaveNothingOfWhatIsKilledOnTheWayOut(Victim victim) throws Exception {
+        try (GuestProgram left = startIdle("left")) {
+            GuestProgram right;
+            try (StoppedKeeper stopped = new StoppedKeeper()) {
+                right = start("right", "--rounds", "2");
+                Await.until("vGPU left to be on its way out", () -> {
+                    JsonNode swap = swap("left");
+                    return !swap.path("resident").asBoolean() && swap.path("swappedBytes").asLong() == 0 ? ""
+                        : swap.toString();
+                });
+                kill(victim, left, right);
+            }
+            // Without a keeper nothing has left the GPU, so all go on. The right vGPU then comes after the left.
+            if (victim != Victim.GUEST) {
+                left.release();
+                assertEquals(victim != Victim.WORKER, left.await().exit() == 0);
+            }
+            assertEquals(victim != Victim.OTHER_WORKER, right.await().exit() == 0);
+        }
+        assertWorks();
+    }
+
+    /** The keeper stands still, so the victim dies while the left vGPU has the way back before it. */
+    @ParameterizedTest
+    @EnumSource
+    void shouldLeaveNothingOfWhatIsKilledOnTheWayBack(Victim victim) throws Exception {
+        try (GuestProgram left = startIdle("left")) {
+            try (GuestProgram right = start("right", "--rounds", "2")) {
+                awaitOut("left");
+                right.await().assertPassed();
+            }
+            GuestProgram right;
+            try (StoppedKeeper stopped = new StoppedKeeper()) {
+                left.release();
+                Await.until("vGPU left to be on its way back", () -> {
+                    JsonNode swap = swap("left");
+                    return swap.path("resident").asBoolean() && swap.path("swappedBytes").asLong() >= LEAST_BYTES ? ""
+                        : swap.toString();
+                });
+                right = start("right", "--rounds", "2");
+                Await.until("two sessions with workers", () -> {
+                    List<JsonNode> ready = broker.sessions().findParents("workerPid").stream()
+                        .filter(session -> session.path("workerPid").asLong() > 0).toList();
+                    return ready.size() == 2 ? "" : ready.toString();
+                });
+                kill(victim, left, right);
+            }
+            assertEquals(victim == Victim.OTHER_WORKER, left.await().exit() == 0);
+            assertEquals(victim != Victim.OTHER_WORKER, right.await().exit() == 0);
+        }
+        assertWorks();
+    }
+
+    private static void kill(Victim victim, GuestProgram left, GuestProgram right) throws Exception {
+        switch (victim) {
+            case GUEST -> left.kill();
+            case KEEPER -> Signals.send("KILL", keeper());
+            case WORKER -> Signals.send("KILL", session(left).path("workerPid").asLong());
+            case OTHER_WORKER -> Signals.send("KILL", session(right).path("workerPid").asLong());
+        }
+    }
+
+    /** A keeper that stands still until its end or this object's. */
+    private static final class StoppedKeeper implements AutoCloseable {
+        private final ProcessHandle process = ProcessHandle.of(keeper()).orElseThrow();
+
+        StoppedKeeper() throws IOException, InterruptedException {
+            Signals.send("STOP", process.pid());
+        }
+
+        @Override
+        public void close() throws IOException, InterruptedException {
+            if (process.isAlive()) {
+                Signals.send("CONT", process.pid());
+            }
+        }
+    }
+
+    /** A program of each vGPU, one of which must leave. */
+    private static void assertWorks() throws Exception {
+        Await.until("a keeper", () -> ProcessHandle.of(keeper()).isPresent() ? "" : "the last one was " + keeper());
         try (GuestProgram left = startIdle("left"); GuestProgram right = startIdle("right")) {
             awaitOut("left");
             left.release();
@@ -164,8 +255,25 @@ class SwapIT {
         }
     }
 
-    private static void kill(long pid) {
-        assertTrue(ProcessHandle.of(pid).orElseThrow().destroyForcibly(), "process " + pid);
+    @Test
+    void shouldEndTheKeeperOfAKilledBroker() throws Exception {
+        try (GuestProgram left = startIdle("left"); GuestProgram right = startIdle("right")) {
+            awaitOut("left");
+            List<ProcessHandle> processes = ProcessHandle.of(broker.pid()).orElseThrow().descendants().toList();
+            assertTrue(processes.stream().anyMatch(process -> process.pid() == keeper()), processes.toString());
+            broker.kill();
+            Await.until("the end of all processes of the broker", () -> {
+                List<ProcessHandle> alive = processes.stream().filter(ProcessHandle::isAlive).toList();
+                return alive.isEmpty() ? "" : alive.toString();
+            });
+            for (GuestProgram program : List.of(left, right)) {
+                program.release();
+                assertTrue(program.await().exit() != 0);
+            }
+        }
+        stopBroker();
+        startBroker();
+        assertWorks();
     }
 
     /** The process that the broker's log names as the keeper. */

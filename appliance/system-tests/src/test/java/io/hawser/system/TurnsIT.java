@@ -1,7 +1,5 @@
 package io.hawser.system;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
-
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -91,10 +89,6 @@ class TurnsIT {
         });
     }
 
-    private static void signal(String signal, long pid) throws IOException, InterruptedException {
-        assertEquals(0, new ProcessBuilder("kill", "-" + signal, Long.toString(pid)).inheritIO().start().waitFor());
-    }
-
     @Test
     void shouldGiveTimeByWeight() throws Exception {
         startBroker(LONG_GRACE);
@@ -123,9 +117,9 @@ class TurnsIT {
             awaitMore("large", "waitedMs", 200);
             awaitMore("small", "waitedMs", 200);
             long worker = session(broker.sessions(), "large").path("workerPid").asLong();
-            signal("STOP", worker);
+            Signals.send("STOP", worker);
             awaitMore("small", "kernels", 20);
-            signal("KILL", worker);
+            Signals.send("KILL", worker);
             Await.until("the end of the killed session", () -> broker.sessions().size() == 1 ? ""
                 : broker.sessions().toString());
             // The worker's last statistics may still describe the time before.
