@@ -43,6 +43,10 @@ public final class ErrorsMain {
                     case "--json" -> json = Optional.of(Path.of(SoakMain.value(args, ++i)));
                     case "--backend" -> backend = SoakMain.value(args, ++i);
                     case "--keep" -> keep = true;
+                    case "-h", "--help" -> {
+                        System.out.println(USAGE);
+                        return;
+                    }
                     default -> throw new UsageException("unknown option: " + args[i]);
                 }
             }

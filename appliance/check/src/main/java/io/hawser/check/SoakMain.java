@@ -35,6 +35,10 @@ public final class SoakMain {
                     case "--seed" -> seed = number(args, ++i);
                     case "--backend" -> backend = value(args, ++i);
                     case "--keep" -> keep = true;
+                    case "-h", "--help" -> {
+                        System.out.println(USAGE);
+                        return;
+                    }
                     default -> throw new UsageException("unknown option: " + args[i]);
                 }
             }

@@ -37,6 +37,10 @@ public final class StartsMain {
                     case "--pause" -> pause = Duration.ofSeconds(SoakMain.number(args, ++i));
                     case "--backend" -> backend = SoakMain.value(args, ++i);
                     case "--keep" -> keep = true;
+                    case "-h", "--help" -> {
+                        System.out.println(USAGE);
+                        return;
+                    }
                     default -> throw new UsageException("unknown option: " + args[i]);
                 }
             }
