@@ -21,9 +21,7 @@ record SlabFrame(Action action, long slab, long bytes, int result) {
         /** Copy the slab's bytes to the keeper. */
         STORE,
         /** Copy them back, and forget them. */
-        LOAD,
-        /** Forget them. No reply. */
-        FORGET
+        LOAD
     }
 
     SlabFrame {

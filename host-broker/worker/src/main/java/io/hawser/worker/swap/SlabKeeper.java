@@ -143,9 +143,7 @@ public final class SlabKeeper implements AutoCloseable {
                 int descriptor = frame.descriptor();
                 // Waits: a session that sends faster than the keeper works fills its own socket, and nothing else.
                 int result = await(thread.submit(() -> handle(client, request, descriptor)));
-                if (request.action() != SlabFrame.Action.FORGET) {
-                    client.socket.write(request.reply(result).encode());
-                }
+                client.socket.write(request.reply(result).encode());
             }
         } catch (IOException e) {
             LOG.log(Level.WARNING, "the keeper ends its service of a session", e);
@@ -173,10 +171,6 @@ public final class SlabKeeper implements AutoCloseable {
             return switch (request.action()) {
                 case STORE -> store(client, request, descriptor);
                 case LOAD -> load(client, request, descriptor);
-                case FORGET -> {
-                    forget(client, request.slab());
-                    yield 0;
-                }
             };
         } finally {
             if (descriptor >= 0) {

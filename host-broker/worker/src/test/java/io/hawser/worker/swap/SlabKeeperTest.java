@@ -126,7 +126,9 @@ class SlabKeeperTest {
             assertEquals(0, store(slab));
         }
         assertEquals(CUresult.CUDA_ERROR_OUT_OF_MEMORY, store(4));
-        session.write(new SlabFrame(SlabFrame.Action.FORGET, 0, 0, 0).encode());
+        int memory = slab();
+        assertEquals(0, ask(session, SlabFrame.Action.LOAD, 0, SLAB, memory));
+        Descriptors.close(memory);
         assertEquals(0, store(4));
     }
 
