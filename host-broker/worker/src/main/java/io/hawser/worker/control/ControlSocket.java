@@ -37,7 +37,7 @@ public final class ControlSocket implements Closeable {
     private long receivedBytes;
     private long consumedBytes;
     private final Object closeLock = new Object();
-    private boolean isClosed; // written with both readLock and closeLock
+    private boolean isClosed; // written with readLock, writeLock and closeLock
     private int pendingDescriptor = -1;
     private long descriptorEnd; // value of receivedBytes after the bytes that carried the pending descriptor
 
@@ -159,6 +159,9 @@ public final class ControlSocket implements Closeable {
                 + json.length);
         }
         synchronized (writeLock) {
+            if (isClosed) {
+                throw new IOException("the socket must be open for a frame: lengthBytes=" + json.length);
+            }
             output.clear().putInt(json.length).put(json).flip();
             int passed = descriptor;
             while (output.hasRemaining()) {
@@ -178,18 +181,24 @@ public final class ControlSocket implements Closeable {
         }
     }
 
-    /** Closes the descriptor. Waits for a running read first, because the number could be reused for another file. */
+    /**
+     * Ends the connection and closes the descriptor. Waits for a running read or write first, because the number could
+     * be reused for another file. Any thread.
+     */
     @Override
     public void close() {
+        end(); // or a read or a write could wait for the peer
         synchronized (readLock) {
             if (pendingDescriptor >= 0) {
                 Descriptors.close(pendingDescriptor);
                 pendingDescriptor = -1;
             }
-            synchronized (closeLock) {
-                if (!isClosed) {
-                    isClosed = true; // stops later reads: the number may belong to another file by then
-                    Descriptors.close(fd);
+            synchronized (writeLock) {
+                synchronized (closeLock) {
+                    if (!isClosed) {
+                        isClosed = true; // stops later calls: the number may belong to another file by then
+                        Descriptors.close(fd);
+                    }
                 }
             }
         }

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import jnr.constants.platform.AddressFamily;
 import jnr.constants.platform.Sock;
 import jnr.posix.POSIX;
@@ -69,6 +70,43 @@ class ControlSocketTest {
         });
         assertArrayEquals(largest, far.read().json());
         assertTrue(!writer.isInterrupted());
+    }
+
+    @Test
+    void shouldWriteNothingToTheNextFileOfItsNumber() throws IOException {
+        int[] next = new int[2];
+        near.close();
+        assertEquals(0, posix.socketpair(AddressFamily.AF_UNIX.intValue(), Sock.SOCK_STREAM.intValue(), 0, next));
+        boolean isReused = next[0] == pair[0];
+        if (!isReused) {
+            assertEquals(pair[0], posix.dup2(next[0], pair[0]));
+        }
+        assertThrows(IOException.class, () -> near.write("late".getBytes(StandardCharsets.UTF_8)));
+        assertEquals(1, posix.write(next[0], new byte[] {42}, 1));
+        byte[] first = new byte[1];
+        assertEquals(1, posix.read(next[1], first, 1));
+        assertEquals(42, first[0]);
+        List.of(next[0], next[1]).forEach(posix::close);
+        if (!isReused) {
+            posix.close(pair[0]);
+        }
+    }
+
+    @Test
+    void shouldCloseDuringAWriteThatWaits() throws Exception {
+        CompletableFuture<IOException> failure = new CompletableFuture<>();
+        Thread writer = Thread.ofPlatform().start(() -> {
+            try {
+                while (true) {
+                    near.write(new byte[ControlSocket.MAX_FRAME_BYTES]); // nobody reads, so the buffers fill
+                }
+            } catch (IOException e) {
+                failure.complete(e);
+            }
+        });
+        near.close();
+        assertTrue(failure.get() != null);
+        writer.join();
     }
 
     @Test
