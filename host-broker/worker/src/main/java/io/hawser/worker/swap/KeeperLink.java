@@ -70,7 +70,6 @@ public final class KeeperLink implements AutoCloseable {
     @Override
     public void close() {
         isClosed = true;
-        socket.end();
         socket.close();
     }
 }
