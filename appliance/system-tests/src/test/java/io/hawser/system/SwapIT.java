@@ -144,11 +144,7 @@ class SwapIT {
         try (GuestProgram left = startIdle("left"); GuestProgram right = startIdle("right")) {
             awaitOut("left");
             GuestProgram dead = victim == Victim.OTHER_WORKER ? right : left;
-            switch (victim) {
-                case GUEST -> left.kill();
-                case KEEPER -> Signals.send("KILL", keeper());
-                default -> Signals.send("KILL", session(dead).path("workerPid").asLong());
-            }
+            kill(victim, left, right);
             Await.until("the end of the session", () -> broker.sessions().size() == 1 ? ""
                 : broker.sessions().toString());
             GuestProgram alive = dead == left ? right : left;
