@@ -111,9 +111,8 @@ final class ArenaCalls implements ArenaManualCalls<Call>, MemoryParts {
 
     @Override
     public List<Part> parts(long address, long bytes) {
-        DeviceArena.Place place = arena.open(address, bytes);
-        return place == null ? List.of() : List.of(new Part(place.memory(), place.slabBytes(), place.offset(), bytes,
-            place.charge()));
+        return arena.open(address, bytes).stream().map(place -> new Part(place.memory(), place.pieceBytes(),
+            place.offset(), place.bytes(), place.charge())).toList();
     }
 
     @Override

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
@@ -17,7 +18,10 @@ import java.util.TreeSet;
  * The memory from which the guest's cuMemAlloc takes its blocks: slabs, which lie in one window of addresses for each
  * device. The guest chooses a slab's address and divides slabs by itself, so a block costs no round trip. This class
  * maps slabs, charges them to the quota, and adds them to the memory that the guest may address. The driver decides
- * where a window lies. Slabs belong to no context. Session thread.
+ * where a window lies. Slabs belong to no context.
+ *
+ * <p>A slab consists of one piece of memory, or of several after {@link #divide}. A piece can go away and come back,
+ * while its addresses stay. Session thread.
  */
 public final class DeviceArena {
     /** Slabs begin and end at multiples of this, as NVIDIA's driver demands for mappings. */
@@ -33,17 +37,15 @@ public final class DeviceArena {
     private static final int ACCESS_READ_WRITE = 3;
     private static final long GRANULE_BYTES = 512; // blocks begin at multiples of this
 
-    /** A slab. While it is away, its addresses stay the guest's, and it has no memory here and no charge. */
-    private static final class Slab {
+    /** A piece of a slab. While it is away, it has no memory here and no charge. */
+    private static final class Piece {
         private final long bytes;
         private long memory;
         private MemoryQuota.Charge charge; // null while it is away
         private boolean isOpen; // another process may have opened its memory
 
-        Slab(long bytes, long memory, MemoryQuota.Charge charge) {
+        Piece(long bytes) {
             this.bytes = bytes;
-            this.memory = memory;
-            this.charge = charge;
         }
 
         boolean isAway() {
@@ -55,7 +57,8 @@ public final class DeviceArena {
         private final int device;
         private final long address;
         private final long bytes; // 0: none
-        private final TreeMap<Long, Slab> slabs = new TreeMap<>(); // addresses are below 2^63
+        private final TreeMap<Long, Long> slabs = new TreeMap<>(); // lengths; addresses are below 2^63
+        private final TreeMap<Long, Piece> pieces = new TreeMap<>(); // of all slabs
         private final TreeMap<Long, Long> blocks = new TreeMap<>(); // lengths of opened ones, where they are reported
         private final Set<Integer> peers = new TreeSet<>(); // devices that the guest gave access to each slab
         private final Set<Integer> sharing = new TreeSet<>(); // devices that have access in any case
@@ -74,11 +77,15 @@ public final class DeviceArena {
             return all;
         }
 
-        /** The slab that contains a whole range; null when there is none. */
-        Map.Entry<Long, Slab> find(long first, long length) {
-            Map.Entry<Long, Slab> slab = slabs.floorEntry(first);
-            return slab != null && length > 0 && length <= slab.getValue().bytes - (first - slab.getKey()) ? slab
-                : null;
+        /** Whether one slab contains a whole range. */
+        boolean contains(long first, long length) {
+            Map.Entry<Long, Long> slab = slabs.floorEntry(first);
+            return slab != null && length > 0 && length <= slab.getValue() - (first - slab.getKey());
+        }
+
+        /** The pieces of a range that {@link #contains} has found. */
+        SortedMap<Long, Piece> pieces(long first, long length) {
+            return pieces.subMap(pieces.floorKey(first), first + length);
         }
 
         boolean hasRoom(long first, long length) {
@@ -86,8 +93,8 @@ public final class DeviceArena {
             if (offset < 0 || length <= 0 || length > bytes - offset || (first | length) % PAGE_BYTES != 0) {
                 return false;
             }
-            Map.Entry<Long, Slab> below = slabs.lowerEntry(first + length);
-            return below == null || below.getKey() + below.getValue().bytes <= first;
+            Map.Entry<Long, Long> below = slabs.lowerEntry(first + length);
+            return below == null || below.getKey() + below.getValue() <= first;
         }
     }
 
@@ -97,6 +104,7 @@ public final class DeviceArena {
     private final Handle owner = new Handle(HandleKind.MEM_ALLOCATION, 0, 0, null, null); // of all slabs
     private final Map<Integer, Window> windows = new TreeMap<>();
     private int slabCount;
+    private long pieceBytes = Long.MAX_VALUE;
 
     /**
      * Makes an arena without windows.
@@ -144,6 +152,15 @@ public final class DeviceArena {
         }
     }
 
+    /**
+     * Lets later slabs consist of several pieces, so that long slabs can move in parts.
+     *
+     * @param maxBytes longest piece; whole pages.
+     */
+    void divide(long maxBytes) {
+        pieceBytes = maxBytes;
+    }
+
     /** Whether blocks must be reported by {@link #allocated} and {@link #freed}. */
     public boolean needsReports() {
         return memory != null && memory.opensBlocks();
@@ -162,35 +179,39 @@ public final class DeviceArena {
         if (window == null || !window.hasRoom(address, bytes) || slabCount >= MAX_SLABS) {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
-        Slab slab = new Slab(bytes, 0, null);
-        int result = fill(window, address, slab);
-        if (result != 0) {
-            return result;
+        for (long at = 0; at < bytes; at += pieceBytes) {
+            Piece piece = new Piece(Math.min(pieceBytes, bytes - at));
+            int result = fill(window, address + at, piece);
+            if (result != 0) {
+                empty(window, address, at);
+                return result;
+            }
+            window.pieces.put(address + at, piece);
         }
         if (!allocations.add(address, bytes, owner)) {
             throw new IllegalStateException("the backend must not use addresses of the window: address=0x"
                 + Long.toHexString(address) + " bytes=" + bytes);
         }
-        window.slabs.put(address, slab);
+        window.slabs.put(address, bytes);
         slabCount++;
         return 0;
     }
 
-    /** Gives a slab memory, and that memory the slab's addresses. */
-    private int fill(Window window, long address, Slab slab) {
-        MemoryQuota.Charge charge = quota.claim(window.device, slab.bytes);
+    /** Gives a piece memory, and that memory the piece's addresses. */
+    private int fill(Window window, long address, Piece piece) {
+        MemoryQuota.Charge charge = quota.claim(window.device, piece.bytes);
         if (charge == null) {
             return CUresult.CUDA_ERROR_OUT_OF_MEMORY;
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(2 * Long.BYTES, Long.BYTES);
-            int result = memory.createSlab(slab.bytes, window.device, out);
+            int result = memory.createSlab(piece.bytes, window.device, out);
             if (result == 0) {
                 long handle = out.get(ValueLayout.JAVA_LONG, 0);
-                result = place(window, address, slab.bytes, handle);
+                result = place(window, address, piece.bytes, handle);
                 if (result == 0) {
-                    slab.memory = handle;
-                    slab.charge = charge;
+                    piece.memory = handle;
+                    piece.charge = charge;
                     return 0;
                 }
                 memory.release(handle);
@@ -228,22 +249,34 @@ public final class DeviceArena {
      */
     public int unmap(int device, long address) {
         Window window = windows.get(device);
-        Slab slab = window == null ? null : window.slabs.remove(address);
-        if (slab == null) {
+        Long bytes = window == null ? null : window.slabs.remove(address);
+        if (bytes == null) {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
         slabCount--;
         allocations.removeMapping(address);
-        window.blocks.subMap(address, address + slab.bytes).clear();
-        return slab.isAway() ? 0 : empty(address, slab);
+        window.blocks.subMap(address, address + bytes).clear();
+        return empty(window, address, bytes);
     }
 
-    /** Takes a slab's memory away. */
-    private int empty(long address, Slab slab) {
-        int result = memory.unmap(address, slab.bytes);
-        int released = memory.release(slab.memory);
-        slab.charge.giveBack();
-        slab.charge = null;
+    /** Removes the pieces of a range, and their memory. */
+    private int empty(Window window, long address, long bytes) {
+        int result = 0;
+        SortedMap<Long, Piece> gone = window.pieces.subMap(address, address + bytes);
+        for (Map.Entry<Long, Piece> piece : gone.entrySet()) {
+            int emptied = piece.getValue().isAway() ? 0 : empty(piece.getKey(), piece.getValue());
+            result = result != 0 ? result : emptied;
+        }
+        gone.clear();
+        return result;
+    }
+
+    /** Takes a piece's memory away. */
+    private int empty(long address, Piece piece) {
+        int result = memory.unmap(address, piece.bytes);
+        int released = memory.release(piece.memory);
+        piece.charge.giveBack();
+        piece.charge = null;
         return result != 0 ? result : released;
     }
 
@@ -280,50 +313,51 @@ public final class DeviceArena {
 
     private boolean isInSlab(int device, long address, long bytes) {
         Window window = windows.get(device);
-        return window != null && needsReports() && address % GRANULE_BYTES == 0 && window.find(address, bytes) != null;
+        return window != null && needsReports() && address % GRANULE_BYTES == 0 && window.contains(address, bytes);
     }
 
     /**
-     * A place in a slab.
+     * A place in a piece of a slab.
      *
-     * @param memory the backend's handle of the slab.
-     * @param slabBytes length of the slab.
-     * @param offset of the place from the slab's first byte.
-     * @param charge the slab's.
+     * @param memory the backend's handle of the piece.
+     * @param pieceBytes length of the piece.
+     * @param offset of the place from the piece's first byte.
+     * @param bytes length of the place.
+     * @param charge the piece's.
      */
-    public record Place(long memory, long slabBytes, long offset, MemoryQuota.Charge charge) {}
+    public record Place(long memory, long pieceBytes, long offset, long bytes, MemoryQuota.Charge charge) {}
 
     /**
-     * Finds the slab of a range, for other processes. The slab then never goes away ({@link #stays}).
+     * Finds the pieces of a range, for other processes. They then never go away ({@link #stays}).
      *
      * @param address first byte.
      * @param bytes length, any number.
-     * @return null when no slab contains the whole range, or the range is empty.
+     * @return in the order of addresses; empty when no slab contains the whole range, or the range is empty.
      */
-    public Place open(long address, long bytes) {
-        for (Window window : windows.values()) {
-            Map.Entry<Long, Slab> found = window.find(address, bytes);
-            if (found != null) {
-                Slab slab = found.getValue();
-                slab.isOpen = true;
-                return new Place(slab.memory, slab.bytes, address - found.getKey(), slab.charge);
-            }
-        }
-        return null;
+    public List<Place> open(long address, long bytes) {
+        List<Place> places = new ArrayList<>();
+        windows.values().stream().filter(window -> window.contains(address, bytes)).findFirst()
+            .ifPresent(window -> window.pieces(address, bytes).forEach((first, piece) -> {
+                piece.isOpen = true;
+                long begin = Math.max(address, first);
+                long end = Math.min(address + bytes, first + piece.bytes);
+                places.add(new Place(piece.memory, piece.bytes, begin - first, end - begin, piece.charge));
+            }));
+        return places;
     }
 
-    /** Whether other processes may use a slab, so that its memory must stay. */
+    /** Whether other processes may use a piece, so that its memory must stay. */
     boolean stays() {
-        return windows.values().stream().flatMap(window -> window.slabs.values().stream())
-            .anyMatch(slab -> slab.isOpen);
+        return windows.values().stream().flatMap(window -> window.pieces.values().stream())
+            .anyMatch(piece -> piece.isOpen);
     }
 
-    /** Addresses of the slabs that are away, or of the others. */
-    List<Long> slabs(boolean areAway) {
+    /** Addresses of the pieces that are away, or of the others. */
+    List<Long> pieces(boolean areAway) {
         List<Long> addresses = new ArrayList<>();
         for (Window window : windows.values()) {
-            window.slabs.forEach((address, slab) -> {
-                if (slab.isAway() == areAway) {
+            window.pieces.forEach((address, piece) -> {
+                if (piece.isAway() == areAway) {
                     addresses.add(address);
                 }
             });
@@ -331,43 +365,54 @@ public final class DeviceArena {
         return addresses;
     }
 
-    /** Length of the slab that begins at an address. */
-    long slabBytes(long address) {
-        return windowOf(address).slabs.get(address).bytes;
+    /** Length of the piece that begins at an address. */
+    long pieceBytes(long address) {
+        return windowOf(address).pieces.get(address).bytes;
     }
 
     /**
-     * Makes a descriptor of a slab's memory for the process that keeps it.
+     * Makes a descriptor of a piece's memory for the process that keeps it.
      *
      * @param out receives the descriptor (4 bytes), which the caller closes.
      * @return CUresult.
      */
     int share(long address, MemorySegment out) {
-        return memory.share(windowOf(address).slabs.get(address).memory, out);
+        return memory.share(windowOf(address).pieces.get(address).memory, out);
     }
 
-    /** Takes away the memory of a slab, whose bytes another process has and which no work uses. Returns a CUresult. */
+    /** Takes away the memory of a piece, whose bytes another process has and which no work uses. Returns a CUresult. */
     int takeAway(long address) {
-        return empty(address, windowOf(address).slabs.get(address));
+        return empty(address, windowOf(address).pieces.get(address));
     }
 
     /**
-     * Gives a slab that is away new memory at its addresses. Its bytes are undefined.
+     * Gives a piece that is away new memory at its addresses. Its bytes are undefined.
      *
      * @return CUresult; CUDA_ERROR_OUT_OF_MEMORY also when the quota does not allow it.
      */
     int bringBack(long address) {
         Window window = windowOf(address);
-        Slab slab = window.slabs.get(address);
-        int result = fill(window, address, slab);
+        Piece piece = window.pieces.get(address);
+        int result = fill(window, address, piece);
         if (result == 0) {
-            window.blocks.subMap(address, address + slab.bytes).forEach(memory::openBlock);
+            reopen(window, address, address + piece.bytes);
         }
         return result;
     }
 
+    /** Lets kernels use the blocks of a range again; the first and the last may reach beyond it. */
+    private void reopen(Window window, long first, long end) {
+        Map.Entry<Long, Long> below = window.blocks.lowerEntry(first);
+        long belowEnd = below == null ? first : Math.min(end, below.getKey() + below.getValue());
+        if (belowEnd > first) {
+            memory.openBlock(first, belowEnd - first);
+        }
+        window.blocks.subMap(first, end)
+            .forEach((address, bytes) -> memory.openBlock(address, Math.min(bytes, end - address)));
+    }
+
     private Window windowOf(long address) {
-        return windows.values().stream().filter(window -> window.slabs.containsKey(address)).findFirst().orElseThrow();
+        return windows.values().stream().filter(window -> window.pieces.containsKey(address)).findFirst().orElseThrow();
     }
 
     /**
@@ -411,8 +456,8 @@ public final class DeviceArena {
 
     private int change(Window window, int peer, boolean isAllowed) {
         int result = 0;
-        for (Map.Entry<Long, Slab> slab : window.slabs.entrySet()) {
-            int changed = slab.getValue().isAway() ? 0 : setAccess(slab.getKey(), slab.getValue().bytes, peer,
+        for (Map.Entry<Long, Piece> piece : window.pieces.entrySet()) {
+            int changed = piece.getValue().isAway() ? 0 : setAccess(piece.getKey(), piece.getValue().bytes, peer,
                 isAllowed ? ACCESS_READ_WRITE : ACCESS_NONE);
             result = result != 0 ? result : changed;
         }

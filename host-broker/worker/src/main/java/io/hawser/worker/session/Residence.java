@@ -4,13 +4,16 @@ import io.hawser.cuda.generated.HandleKind;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.worker.control.WorkerMessage;
 import io.hawser.worker.swap.KeeperLink;
+import io.hawser.worker.swap.SlabKeeper;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -29,6 +32,11 @@ public final class Residence {
     /** How long running work may delay the way out. */
     private static final long LIMIT_MS = 1000;
     private static final long INTERVAL_MS = 1;
+    /**
+     * Longest part of a slab that moves at a time. A copy takes about 10 ms on a PCIe 5 link. What an exchange needs
+     * in addition to the memory of both sessions grows with it; the pieces of an exported block become more below it.
+     */
+    private static final long PIECE_BYTES = 512L << 20;
 
     private enum State {
         /** The slabs are on the GPU. */
@@ -46,13 +54,15 @@ public final class Residence {
     private final Session session;
     private final RecordOrder order;
     private final MemoryWaits memoryWaits;
-    private final Deque<Long> slabs = new ArrayDeque<>(); // that have yet to move
+    private final Deque<Long> pieces = new ArrayDeque<>(); // that have yet to move
+    private final Set<Long> moving = new HashSet<>(); // that the keeper has been asked to copy
     private State state = State.IN;
     private KeeperLink keeper; // null when there is none any more: the memory stays on the GPU
     private Consumer<WorkerMessage> broker;
     private boolean hasAsked; // for the way in
     private long sinceNs; // of the present move
     private long movedBytes;
+    private String failure = ""; // of the present move; empty while there is none
     private String problem = ""; // why slabs come back that were on their way out; empty otherwise
 
     Residence(Session session, RecordOrder order, MemoryWaits memoryWaits) {
@@ -71,14 +81,15 @@ public final class Residence {
     public void use(KeeperLink link, boolean isOut, Consumer<WorkerMessage> to) {
         keeper = link;
         broker = to;
+        session.objects().arena().divide(PIECE_BYTES);
         if (isOut) {
             state = State.OUT;
             order.pause(this::ask);
         }
         link.start(new KeeperLink.Listener() {
             @Override
-            public void done(int result) {
-                session.completions().add(() -> moved(result));
+            public void done(long piece, int result) {
+                session.completions().add(() -> moved(piece, result));
             }
 
             @Override
@@ -151,7 +162,7 @@ public final class Residence {
         if (session.isQuiet() && memoryWaits.isEmpty()) {
             session.turns().withdraw();
             state = State.LEAVING;
-            begin(session.objects().arena().slabs(false));
+            begin(session.objects().arena().pieces(false));
         } else {
             session.serveLater(this::drain, INTERVAL_MS);
         }
@@ -165,31 +176,45 @@ public final class Residence {
 
     private void begin(List<Long> addresses) {
         movedBytes = 0;
-        slabs.addAll(addresses);
+        failure = "";
+        pieces.addAll(addresses);
         next();
     }
 
-    /** Moves the next slab, or ends the move. */
+    /** Moves the next pieces, as many as the keeper handles at a time, or ends the move. */
     private void next() {
-        if (slabs.isEmpty()) {
-            end();
-            return;
+        while (isMoving() && !pieces.isEmpty() && moving.size() < SlabKeeper.MAX_UNANSWERED) {
+            move(pieces.remove());
         }
-        long address = slabs.peek();
+        if (isMoving() && moving.isEmpty()) {
+            if (failure.isEmpty()) {
+                end();
+            } else {
+                fail();
+            }
+        }
+    }
+
+    private boolean isMoving() {
+        return !session.isOver() && (state == State.LEAVING || state == State.RETURNING);
+    }
+
+    private void move(long address) {
         DeviceArena arena = session.objects().arena();
         try (Arena scratch = Arena.ofConfined()) {
             int result = state == State.RETURNING ? arena.bringBack(address) : 0;
             if (result != 0) {
-                fail("no memory for a slab: CUresult=" + result);
+                stop("no memory for a slab: CUresult=" + result);
                 return;
             }
             MemorySegment out = scratch.allocate(Integer.BYTES, Integer.BYTES);
             result = arena.share(address, out);
             if (result != 0) {
-                moved(result);
+                refused(address, result);
                 return;
             }
-            send(address, arena.slabBytes(address), out.get(ValueLayout.JAVA_INT, 0));
+            moving.add(address);
+            send(address, arena.pieceBytes(address), out.get(ValueLayout.JAVA_INT, 0));
         }
     }
 
@@ -207,24 +232,17 @@ public final class Residence {
         }
     }
 
-    /** The keeper has copied the first slab of the queue. */
-    private void moved(int result) {
-        if (session.isOver() || slabs.isEmpty()) {
+    /** The keeper has answered for a piece. */
+    private void moved(long address, int result) {
+        if (session.isOver() || !moving.remove(address)) {
             return;
         }
-        long address = slabs.peek();
-        DeviceArena arena = session.objects().arena();
         if (result != 0) {
-            if (state == State.RETURNING) {
-                arena.takeAway(address); // the keeper still has the bytes
-            }
-            fail("a slab cannot be copied: CUresult=" + result);
-            return;
-        }
-        slabs.remove();
-        movedBytes += arena.slabBytes(address);
-        if (state == State.LEAVING) {
-            int freed = arena.takeAway(address);
+            refused(address, result);
+        } else {
+            DeviceArena arena = session.objects().arena();
+            movedBytes += arena.pieceBytes(address);
+            int freed = state == State.LEAVING ? arena.takeAway(address) : 0;
             if (freed != 0) {
                 session.end("its memory cannot be swapped out: CUresult=" + freed, true, CudaResult.UNKNOWN);
                 return;
@@ -233,12 +251,25 @@ public final class Residence {
         next();
     }
 
-    private void fail(String reason) {
-        slabs.clear();
+    private void refused(long address, int result) {
+        if (state == State.RETURNING) {
+            session.objects().arena().takeAway(address); // the keeper still has the bytes
+        }
+        stop("a slab cannot be copied: CUresult=" + result);
+    }
+
+    /** Moves no further piece; the move fails when the keeper has answered for the others. */
+    private void stop(String reason) {
+        failure = reason;
+        pieces.clear();
+    }
+
+    private void fail() {
+        String reason = failure;
         if (state == State.LEAVING) {
             problem = reason; // what has left comes back
             state = State.RETURNING;
-            begin(session.objects().arena().slabs(true));
+            begin(session.objects().arena().pieces(true));
         } else if (problem.isEmpty()) {
             state = State.OUT; // the broker orders the rest in again
             broker.accept(new WorkerMessage.SwappedIn(movedBytes, elapsedMs(), reason));
@@ -282,7 +313,7 @@ public final class Residence {
             state = State.RETURNING;
             sinceNs = System.nanoTime();
             hasAsked = false;
-            begin(session.objects().arena().slabs(true));
+            begin(session.objects().arena().pieces(true));
         }
     }
 
@@ -292,10 +323,12 @@ public final class Residence {
             return;
         }
         keeper = null;
-        if (!session.objects().arena().slabs(true).isEmpty()) {
+        boolean hasBytes = state == State.RETURNING && !moving.isEmpty();
+        if (hasBytes || !session.objects().arena().pieces(true).isEmpty()) {
             session.end("the keeper of its swapped memory has ended", true, CudaResult.DEVICE_UNAVAILABLE);
         } else if (state == State.DRAINING || state == State.LEAVING) {
-            slabs.clear();
+            pieces.clear();
+            moving.clear();
             stay("the keeper of the GPU has ended");
         }
     }

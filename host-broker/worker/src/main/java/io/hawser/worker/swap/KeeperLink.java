@@ -4,7 +4,6 @@ import io.hawser.worker.control.ControlSocket;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.util.function.Consumer;
 
 /** A session's way to the keeper of its GPU. The broker has connected both. */
 public final class KeeperLink implements AutoCloseable {
@@ -12,8 +11,8 @@ public final class KeeperLink implements AutoCloseable {
 
     /** The end of a request. */
     public interface Listener {
-        /** The keeper has stored or loaded a slab; CUresult. Any thread, in the order of the requests. */
-        void done(int result);
+        /** The keeper has stored or loaded a slab, or failed to; CUresult. Any thread, in any order. */
+        void done(long slab, int result);
 
         /** The keeper has gone, and with it what it kept. Any thread, once, not after {@link KeeperLink#close}. */
         void gone();
@@ -33,21 +32,22 @@ public final class KeeperLink implements AutoCloseable {
 
     /** Starts the thread that receives replies. Call it once. */
     public void start(Listener listener) {
-        Thread reader = new Thread(() -> read(listener::done, listener::gone), "keeper-reader");
+        Thread reader = new Thread(() -> read(listener), "keeper-reader");
         reader.setDaemon(true);
         reader.start();
     }
 
-    private void read(Consumer<Integer> done, Runnable gone) {
+    private void read(Listener listener) {
         try {
             for (ControlSocket.Frame frame = socket.read(); frame != null; frame = socket.read()) {
-                done.accept(SlabFrame.decode(frame.json()).result());
+                SlabFrame reply = SlabFrame.decode(frame.json());
+                listener.done(reply.slab(), reply.result());
             }
         } catch (IOException e) {
             LOG.log(Level.WARNING, "the keeper cannot be read", e);
         }
         if (!isClosed) {
-            gone.run();
+            listener.gone();
         }
     }
 

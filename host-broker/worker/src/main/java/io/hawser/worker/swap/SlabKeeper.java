@@ -1,57 +1,56 @@
 package io.hawser.worker.swap;
 
 import io.hawser.cuda.backend.GpuBackend;
-import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.worker.control.ControlSocket;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
+import java.util.function.IntConsumer;
 
 /**
  * Keeps slabs of the sessions on a GPU in host memory, while those sessions are swapped out. It opens a slab's memory
  * by its descriptor, copies the bytes, and closes it again. Its host memory is pinned where the GPU needs that, and
  * stays allocated for the next slab. Sessions reach it by sockets; what a session has stored ends with its socket. A
- * hostile session can store up to its own limit, and nothing of others. All work runs on one thread.
+ * hostile session can store up to its own limit, and nothing of others. It cannot delay the requests of others by more
+ * than {@value #MAX_UNANSWERED} of its own. The work runs on one thread, and each session has a thread for its requests
+ * and one for the replies.
  */
 public final class SlabKeeper implements AutoCloseable {
+    /** Requests of one session that the keeper handles at a time; the next waits in the socket. */
+    public static final int MAX_UNANSWERED = 4;
     private static final Logger LOG = System.getLogger(SlabKeeper.class.getName());
-    private static final int ACCESS_READ_WRITE = 3; // CUmemAccess_flags
-    private static final int DEVICE = 0;
 
-    private final GpuBackend backend;
-    private final VirtualMemory memory;
     private final HostMemory host;
-    private final ExecutorService thread = Executors.newSingleThreadExecutor(task -> {
-        Thread made = new Thread(task, "keeper");
-        made.setDaemon(true);
-        return made;
-    });
+    private final SlabTransfers transfers;
+    private final ExecutorService thread = Executors.newSingleThreadExecutor(task -> daemon("keeper", task));
     private final Set<Client> clients = ConcurrentHashMap.newKeySet();
-    private long context; // native
-    private long window; // addresses for one slab
-    private long windowBytes;
 
+    /** A session. The keeper's thread uses it, and the session's two threads use what is thread-safe. */
     private static final class Client {
         private final ControlSocket socket;
+        private final Semaphore unanswered = new Semaphore(MAX_UNANSWERED);
+        private final BlockingQueue<SlabFrame> replies = new LinkedBlockingQueue<>();
         private final long maxBytes;
         private final Map<Long, Kept> slabs = new HashMap<>();
-        private long bytes; // of the slabs
+        private final Set<Long> moving = new HashSet<>(); // slabs whose copy runs
+        private long bytes; // of both
+        private boolean isGone;
 
         Client(ControlSocket socket, long maxBytes) {
             this.socket = socket;
@@ -69,13 +68,18 @@ public final class SlabKeeper implements AutoCloseable {
      * @throws IOException when the backend cannot share memory between processes.
      */
     public SlabKeeper(GpuBackend backend, long maxBytes) throws IOException {
-        this.backend = backend;
-        host = new HostMemory(backend::allocateStaging, maxBytes);
-        memory = backend.virtualMemory();
-        if (memory == null) {
+        if (backend.virtualMemory() == null) {
             throw new IOException("a GPU must have virtual memory, so that its slabs can be kept: backend="
                 + backend.name());
         }
+        host = new HostMemory(backend::allocateStaging, maxBytes);
+        transfers = new SlabTransfers(backend, this::submit);
+    }
+
+    private static Thread daemon(String name, Runnable task) {
+        Thread made = new Thread(task, name);
+        made.setDaemon(true);
+        return made;
     }
 
     /**
@@ -85,23 +89,21 @@ public final class SlabKeeper implements AutoCloseable {
      * @throws IOException when the GPU cannot be opened.
      */
     public void start(long aheadBytes) throws IOException {
-        int result = await(thread.submit(this::open));
+        int result = opened();
         if (result != 0) {
             throw new IOException("the GPU cannot be opened for its keeper: CUresult=" + result);
         }
         allocateAhead(aheadBytes);
     }
 
-    private int open() {
-        backend.setPolled(false);
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment out = arena.allocate(Long.BYTES, Long.BYTES);
-            int result = backend.createContext(DEVICE, 0, true, out);
-            if (result == 0) {
-                context = out.get(ValueLayout.JAVA_LONG, 0);
-                result = backend.setCurrent(context);
-            }
-            return result;
+    private int opened() throws IOException {
+        try {
+            return thread.submit(transfers::open).get();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IOException("the keeper ends", e);
+        } catch (ExecutionException e) {
+            throw new IOException("the GPU cannot be opened for its keeper", e.getCause());
         }
     }
 
@@ -131,47 +133,66 @@ public final class SlabKeeper implements AutoCloseable {
     public void serve(int descriptor, long clientBytes) {
         Client client = new Client(new ControlSocket(descriptor), clientBytes);
         clients.add(client);
-        Thread reader = new Thread(() -> read(client), "keeper-reader");
-        reader.setDaemon(true);
-        reader.start();
+        Thread writer = daemon("keeper-writer", () -> write(client));
+        writer.start();
+        daemon("keeper-reader", () -> read(client, writer)).start();
     }
 
-    private void read(Client client) {
+    private void read(Client client, Thread writer) {
         try {
             for (ControlSocket.Frame frame = client.socket.read(); frame != null; frame = client.socket.read()) {
                 SlabFrame request = SlabFrame.decode(frame.json());
                 int descriptor = frame.descriptor();
-                // Waits: a session that sends faster than the keeper works fills its own socket, and nothing else.
-                int result = await(thread.submit(() -> handle(client, request, descriptor)));
-                client.socket.write(request.reply(result).encode());
+                client.unanswered.acquireUninterruptibly(); // a session that sends faster fills its own socket
+                submit(() -> handle(client, request, descriptor));
             }
         } catch (IOException e) {
             LOG.log(Level.WARNING, "the keeper ends its service of a session", e);
-        } catch (RejectedExecutionException e) {
-            LOG.log(Level.DEBUG, "the keeper has ended");
         }
-        submit(() -> List.copyOf(client.slabs.keySet()).forEach(slab -> forget(client, slab)));
+        submit(() -> leave(client));
         clients.remove(client);
+        writer.interrupt();
         client.socket.close();
     }
 
-    private int await(Future<Integer> result) throws IOException {
+    /** Sends replies. A session that does not read them gets no further request handled. */
+    private void write(Client client) {
         try {
-            return result.get();
+            while (true) {
+                client.socket.write(client.replies.take().encode());
+                client.unanswered.release();
+            }
+        } catch (IOException e) {
+            LOG.log(Level.DEBUG, "a session of the keeper has gone", e);
+            client.socket.end();
+            client.unanswered.release(MAX_UNANSWERED); // the reader must see the end
         } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new IOException("the keeper ends", e);
-        } catch (ExecutionException e) {
-            throw new IOException("a request of the keeper failed", e.getCause());
+            Thread.currentThread().interrupt(); // the reader has seen the end
         }
     }
 
-    private int handle(Client client, SlabFrame request, int descriptor) {
+    private void leave(Client client) {
+        client.isGone = true;
+        client.slabs.values().forEach(kept -> drop(client, kept));
+        client.slabs.clear();
+    }
+
+    private void drop(Client client, Kept kept) {
+        client.bytes -= kept.bytes;
+        host.give(kept.pieces);
+    }
+
+    private void handle(Client client, SlabFrame request, int descriptor) {
+        IntConsumer reply = result -> client.replies.add(request.reply(result));
         try {
-            return switch (request.action()) {
-                case STORE -> store(client, request, descriptor);
-                case LOAD -> load(client, request, descriptor);
-            };
+            if (client.moving.contains(request.slab())) {
+                reply.accept(CUresult.CUDA_ERROR_INVALID_VALUE);
+                return;
+            }
+            switch (request.action()) {
+                case STORE -> store(client, request, descriptor, reply);
+                case LOAD -> load(client, request, descriptor, reply);
+            }
         } finally {
             if (descriptor >= 0) {
                 Descriptors.close(descriptor);
@@ -179,107 +200,51 @@ public final class SlabKeeper implements AutoCloseable {
         }
     }
 
-    private int store(Client client, SlabFrame request, int descriptor) {
+    private void store(Client client, SlabFrame request, int descriptor, IntConsumer reply) {
+        long slab = request.slab();
         long bytes = request.bytes();
-        if (bytes <= 0 || client.slabs.containsKey(request.slab())) {
-            return CUresult.CUDA_ERROR_INVALID_VALUE;
+        if (bytes <= 0 || client.slabs.containsKey(slab)) {
+            reply.accept(CUresult.CUDA_ERROR_INVALID_VALUE);
+            return;
         }
         List<MemorySegment> pieces = bytes > client.maxBytes - client.bytes ? null : host.take(bytes);
         if (pieces == null) {
-            return CUresult.CUDA_ERROR_OUT_OF_MEMORY;
+            reply.accept(CUresult.CUDA_ERROR_OUT_OF_MEMORY);
+            return;
         }
-        int result = copy(descriptor, bytes, pieces, (address, piece) -> backend.copyDtoH(piece, address, 0));
-        if (result == 0) {
-            client.slabs.put(request.slab(), new Kept(bytes, pieces));
-            client.bytes += bytes;
-        } else {
-            host.give(pieces);
-        }
-        return result;
+        Kept kept = new Kept(bytes, pieces);
+        client.bytes += bytes;
+        client.moving.add(slab);
+        transfers.store(descriptor, bytes, pieces, result -> {
+            client.moving.remove(slab);
+            keep(client, slab, kept, result == 0);
+            reply.accept(result);
+        });
     }
 
-    private int load(Client client, SlabFrame request, int descriptor) {
-        Kept kept = client.slabs.get(request.slab());
+    private void load(Client client, SlabFrame request, int descriptor, IntConsumer reply) {
+        long slab = request.slab();
+        Kept kept = client.slabs.get(slab);
         if (kept == null || kept.bytes != request.bytes()) {
-            return CUresult.CUDA_ERROR_INVALID_VALUE;
+            reply.accept(CUresult.CUDA_ERROR_INVALID_VALUE);
+            return;
         }
-        int result = copy(descriptor, kept.bytes, kept.pieces,
-            (address, piece) -> backend.copyHtoD(address, piece, 0));
-        if (result == 0) {
-            forget(client, request.slab());
-        }
-        return result;
+        client.slabs.remove(slab);
+        client.moving.add(slab);
+        transfers.load(descriptor, kept.bytes, kept.pieces, result -> {
+            client.moving.remove(slab);
+            keep(client, slab, kept, result != 0);
+            reply.accept(result);
+        });
     }
 
-    private void forget(Client client, long slab) {
-        Kept kept = client.slabs.remove(slab);
-        if (kept != null) {
-            client.bytes -= kept.bytes;
-            host.give(kept.pieces);
+    /** Keeps a slab after its copy, or gives its memory back. */
+    private void keep(Client client, long slab, Kept kept, boolean isKept) {
+        if (isKept && !client.isGone) {
+            client.slabs.put(slab, kept);
+        } else {
+            drop(client, kept);
         }
-    }
-
-    /** Copies between an address of the device and a piece of the host's memory. */
-    private interface Copy {
-        int issue(long address, MemorySegment piece);
-    }
-
-    private int copy(int descriptor, long bytes, List<MemorySegment> pieces, Copy copy) {
-        if (descriptor < 0) {
-            return CUresult.CUDA_ERROR_INVALID_VALUE;
-        }
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment out = arena.allocate(2 * Long.BYTES, Long.BYTES);
-            int result = reserve(bytes, out);
-            result = result != 0 ? result : memory.open(descriptor, bytes, out);
-            if (result != 0) {
-                return result;
-            }
-            long handle = out.get(ValueLayout.JAVA_LONG, 0);
-            result = memory.map(window, bytes, 0, handle);
-            if (result == 0) {
-                result = memory.setAccess(window, bytes, DEVICE, ACCESS_READ_WRITE);
-                result = result != 0 ? result : copyMapped(pieces, copy);
-                int unmapped = memory.unmap(window, bytes);
-                result = result != 0 ? result : unmapped;
-            }
-            int released = memory.release(handle);
-            return result != 0 ? result : released;
-        }
-    }
-
-    private int copyMapped(List<MemorySegment> pieces, Copy copy) {
-        int result = 0;
-        long address = window;
-        for (int i = 0; i < pieces.size() && result == 0; i++) {
-            result = copy.issue(address, pieces.get(i));
-            address += pieces.get(i).byteSize();
-        }
-        int ended = settle(); // also after an error: the earlier copies use the mapping
-        return result != 0 ? result : ended;
-    }
-
-    private int settle() {
-        CompletableFuture<Integer> reached = new CompletableFuture<>();
-        int refused = backend.whenStreamReached(context, 0, reached::complete);
-        backend.seal(); // nobody polls here: the backend itself must find the end
-        return refused != 0 ? refused : reached.join();
-    }
-
-    /** Makes sure that the window is long enough. */
-    private int reserve(long bytes, MemorySegment out) {
-        if (bytes <= windowBytes) {
-            return 0;
-        }
-        int result = memory.reserve(bytes, 0, 0, out);
-        if (result == 0) {
-            if (windowBytes > 0) {
-                memory.unreserve(window, windowBytes);
-            }
-            window = out.get(ValueLayout.JAVA_LONG, 0);
-            windowBytes = bytes;
-        }
-        return result;
     }
 
     /** Ends the work. What is kept is lost, and the sessions learn that their keeper has gone. */

@@ -1,5 +1,6 @@
 package io.hawser.worker.session;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 
@@ -26,7 +27,7 @@ class DeviceArenaModelTest {
     private static final int GPU_PAGES = 40;
     private static final int QUOTA_PAGES = 24;
     private static final int WINDOW_PAGES = 64;
-    private static final int MAX_SLAB_PAGES = 4;
+    private static final int MAX_SLAB_PAGES = 6;
     private static final int SUCCESS = CUresult.CUDA_SUCCESS;
     private static final int INVALID = CUresult.CUDA_ERROR_INVALID_VALUE;
     private static final int OUT_OF_MEMORY = CUresult.CUDA_ERROR_OUT_OF_MEMORY;
@@ -119,19 +120,31 @@ class DeviceArenaModelTest {
             return mappings.containsKey(address) ? SUCCESS : INVALID;
         }
 
+        /** The content of the memory that is mapped at an address. */
         int[] contentAt(long address) {
             return gpu.memories.get(mappings.get(address));
+        }
+
+        int read(long address) {
+            long mapping = mappings.floorKey(address);
+            return contentAt(mapping)[(int) ((address - mapping) / PAGE)];
+        }
+
+        void write(long address, int value) {
+            long mapping = mappings.floorKey(address);
+            contentAt(mapping)[(int) ((address - mapping) / PAGE)] = value;
         }
     }
 
     /** A slab as it must be. */
     private static final class Expected {
         private final int[] content;
+        private final boolean[] isAway; // by page
         private boolean isExported;
-        private boolean isAway;
 
-        Expected(int[] content) {
-            this.content = content;
+        Expected(int pages) {
+            content = new int[pages];
+            isAway = new boolean[pages];
         }
     }
 
@@ -142,9 +155,12 @@ class DeviceArenaModelTest {
         private final DeviceArena arena = new DeviceArena(addresses, new AllocationMap(), quota);
         private final TreeMap<Integer, Expected> slabs = new TreeMap<>(); // by first page
         private final Map<Long, int[]> kept = new HashMap<>(); // what has been copied away, by address
+        private final int piecePages;
         private boolean isOut;
 
-        Tenant() {
+        Tenant(int piecePages) {
+            this.piecePages = piecePages;
+            arena.divide(piecePages * PAGE);
             arena.window(0, WINDOW_PAGES / 8 * PAGE);
         }
 
@@ -153,7 +169,13 @@ class DeviceArenaModelTest {
         }
 
         private int heldPages() {
-            return slabs.values().stream().filter(slab -> !slab.isAway).mapToInt(slab -> slab.content.length).sum();
+            int pages = 0;
+            for (Expected slab : slabs.values()) {
+                for (boolean isAway : slab.isAway) {
+                    pages += isAway ? 0 : 1;
+                }
+            }
+            return pages;
         }
 
         private boolean isFree(int first, int pages) {
@@ -189,14 +211,20 @@ class DeviceArenaModelTest {
             int expected = !isFree(first, pages) ? INVALID : hasRoom ? SUCCESS : OUT_OF_MEMORY;
             assertEquals(expected, arena.map(0, address(first), pages * PAGE), DeviceArenaModelTest.this::context);
             if (expected == SUCCESS) {
-                slabs.put(first, new Expected(addresses.contentAt(address(first)).clone()));
+                Expected slab = new Expected(pages);
+                for (int page = 0; page < pages; page++) {
+                    slab.content[page] = addresses.read(address(first + page)); // new memory holds anything
+                }
+                slabs.put(first, slab);
             }
         }
 
         private void unmap() {
             int first = random.nextInt(WINDOW_PAGES);
             Expected gone = slabs.remove(first);
-            kept.remove(address(first));
+            for (int page = 0; gone != null && page < gone.content.length; page++) {
+                kept.remove(address(first + page));
+            }
             assertEquals(gone == null ? INVALID : SUCCESS, arena.unmap(0, address(first)),
                 DeviceArenaModelTest.this::context);
         }
@@ -204,10 +232,18 @@ class DeviceArenaModelTest {
         private void export() {
             int page = random.nextInt(WINDOW_PAGES);
             Map.Entry<Integer, Expected> slab = slabs.floorEntry(page);
-            boolean isInside = slab != null && page < slab.getKey() + slab.getValue().content.length;
-            assertEquals(isInside, arena.open(address(page), PAGE) != null, DeviceArenaModelTest.this::context);
+            int pages = 1 + random.nextInt(MAX_SLAB_PAGES);
+            boolean isInside = slab != null && page + pages <= slab.getKey() + slab.getValue().content.length;
+            List<DeviceArena.Place> places = arena.open(address(page), pages * PAGE);
             if (isInside) {
+                int[] exported = places.stream().flatMapToInt(place -> Arrays.stream(gpu.memories.get(place.memory()),
+                    (int) (place.offset() / PAGE), (int) ((place.offset() + place.bytes()) / PAGE))).toArray();
+                int from = page - slab.getKey();
+                assertArrayEquals(Arrays.copyOfRange(slab.getValue().content, from, from + pages), exported,
+                    DeviceArenaModelTest.this::context);
                 slab.getValue().isExported = true;
+            } else {
+                assertEquals(List.of(), places, DeviceArenaModelTest.this::context);
             }
         }
 
@@ -216,7 +252,7 @@ class DeviceArenaModelTest {
             if (slab != null) {
                 int page = random.nextInt(slab.getValue().content.length);
                 slab.getValue().content[page] = random.nextInt();
-                addresses.contentAt(address(slab.getKey()))[page] = slab.getValue().content[page];
+                addresses.write(address(slab.getKey() + page), slab.getValue().content[page]);
             }
         }
 
@@ -227,34 +263,42 @@ class DeviceArenaModelTest {
                 return;
             }
             isOut = true;
-            List<Long> leaving = arena.slabs(false);
-            assertEquals(slabs.keySet().stream().map(this::address).toList(), leaving,
-                DeviceArenaModelTest.this::context);
+            List<Long> leaving = arena.pieces(false);
+            List<Long> expected = new ArrayList<>();
+            slabs.forEach((first, slab) -> {
+                for (int page = 0; page < slab.content.length; page += piecePages) {
+                    expected.add(address(first + page));
+                }
+            });
+            assertEquals(expected, leaving, DeviceArenaModelTest.this::context);
             // At times the keeper is full in the middle, and what has left comes back.
             int count = random.nextInt(4) > 0 ? leaving.size() : random.nextInt(leaving.size() + 1);
-            for (long slab : leaving.subList(0, count)) {
-                kept.put(slab, addresses.contentAt(slab).clone());
-                assertEquals(SUCCESS, arena.takeAway(slab), DeviceArenaModelTest.this::context);
-                expected(slab).isAway = true;
+            for (long piece : leaving.subList(0, count)) {
+                kept.put(piece, addresses.contentAt(piece).clone());
+                mark(piece, arena.pieceBytes(piece), true);
+                assertEquals(SUCCESS, arena.takeAway(piece), DeviceArenaModelTest.this::context);
             }
         }
 
-        private Expected expected(long slab) {
-            return slabs.get((int) ((slab - addresses.base) / PAGE));
+        private void mark(long piece, long bytes, boolean isAway) {
+            int page = (int) ((piece - addresses.base) / PAGE);
+            Map.Entry<Integer, Expected> slab = slabs.floorEntry(page);
+            int from = page - slab.getKey();
+            Arrays.fill(slab.getValue().isAway, from, from + (int) (bytes / PAGE), isAway);
         }
 
         private void swapIn() {
-            for (long slab : new ArrayList<>(arena.slabs(true))) {
-                int[] content = kept.get(slab);
+            for (long piece : arena.pieces(true)) {
+                int[] content = kept.get(piece);
                 boolean hasRoom = gpu.usedPages() + content.length <= GPU_PAGES;
-                assertEquals(hasRoom ? SUCCESS : OUT_OF_MEMORY, arena.bringBack(slab),
+                assertEquals(hasRoom ? SUCCESS : OUT_OF_MEMORY, arena.bringBack(piece),
                     DeviceArenaModelTest.this::context);
                 if (!hasRoom) {
                     return; // the rest comes later
                 }
-                System.arraycopy(content, 0, addresses.contentAt(slab), 0, content.length);
-                kept.remove(slab);
-                expected(slab).isAway = false;
+                System.arraycopy(content, 0, addresses.contentAt(piece), 0, content.length);
+                kept.remove(piece);
+                mark(piece, content.length * PAGE, false);
             }
             isOut = false;
         }
@@ -262,8 +306,13 @@ class DeviceArenaModelTest {
         private void check() {
             assertEquals(heldPages() * PAGE, quota.heldBytes(), DeviceArenaModelTest.this::context);
             slabs.forEach((first, slab) -> {
-                int[] found = slab.isAway ? kept.get(address(first)) : addresses.contentAt(address(first));
-                assertEquals(Arrays.toString(slab.content), Arrays.toString(found), DeviceArenaModelTest.this::context);
+                int[] found = new int[slab.content.length];
+                for (int page = 0; page < found.length; page++) {
+                    int inPiece = page % piecePages;
+                    found[page] = slab.isAway[page] ? kept.get(address(first + page - inPiece))[inPiece]
+                        : addresses.read(address(first + page));
+                }
+                assertArrayEquals(slab.content, found, DeviceArenaModelTest.this::context);
             });
         }
     }
@@ -274,7 +323,7 @@ class DeviceArenaModelTest {
 
     @Test
     void shouldAgreeWithAModel() {
-        List<Tenant> tenants = List.of(new Tenant(), new Tenant());
+        List<Tenant> tenants = List.of(new Tenant(MAX_SLAB_PAGES), new Tenant(MAX_SLAB_PAGES / 2 - 1));
         for (step = 0; step < OPERATIONS; step++) {
             tenants.get(random.nextInt(tenants.size())).operate();
             assertEquals(tenants.stream().mapToInt(Tenant::heldPages).sum(), gpu.usedPages(), this::context);

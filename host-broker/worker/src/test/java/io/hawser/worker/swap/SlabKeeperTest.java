@@ -18,6 +18,8 @@ import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.Random;
 import java.util.ServiceLoader;
+import java.util.Set;
+import java.util.TreeSet;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -142,6 +144,63 @@ class SlabKeeperTest {
         other.close();
         assertEquals(0, ask(session, SlabFrame.Action.LOAD, 1, SLAB, memory));
         Descriptors.close(memory);
+    }
+
+    /** Several requests at once, each for its own slab, in both directions. */
+    @Test
+    void shouldAnswerRequestsThatDoNotWaitForEachOther() throws IOException {
+        int memory = slab();
+        byte[] data = new byte[(int) SLAB];
+        new Random(2).nextBytes(data);
+        Files.write(Path.of("/proc/self/fd/" + memory), data, StandardOpenOption.WRITE);
+        for (int slab = 0; slab < 4; slab++) {
+            session.write(new SlabFrame(SlabFrame.Action.STORE, slab, SLAB, 0).encode(), memory);
+        }
+        Descriptors.close(memory);
+        Set<Long> stored = new TreeSet<>();
+        for (int slab = 0; slab < 4; slab++) {
+            SlabFrame reply = SlabFrame.decode(session.read().json());
+            assertEquals(0, reply.result());
+            stored.add(reply.slab());
+        }
+        assertEquals(Set.of(0L, 1L, 2L, 3L), stored);
+        int[] memories = {slab(), slab(), slab(), slab()};
+        for (int slab = 0; slab < 4; slab++) {
+            session.write(new SlabFrame(SlabFrame.Action.LOAD, slab, SLAB, 0).encode(), memories[slab]);
+        }
+        for (int slab = 0; slab < 4; slab++) {
+            assertEquals(0, SlabFrame.decode(session.read().json()).result());
+        }
+        for (int copy : memories) {
+            assertArrayEquals(data, Files.readAllBytes(Path.of("/proc/self/fd/" + copy)));
+            Descriptors.close(copy);
+        }
+    }
+
+    /** Sessions that end while their slabs are copied leave nothing in the keeper, which has one block. */
+    @Test
+    void shouldFreeWhatASessionStoresWhileItEnds() throws IOException {
+        long rounds = 4 * HostMemory.BLOCK_BYTES / (4 * SLAB);
+        for (int round = 0; round < rounds; round++) {
+            ControlSocket ending = connect();
+            int memory = slab();
+            for (int slab = 0; slab < 4; slab++) {
+                ending.write(new SlabFrame(SlabFrame.Action.STORE, slab, SLAB, 0).encode(), memory);
+            }
+            Descriptors.close(memory);
+            if (round % 2 == 0) {
+                ending.read(); // else it ends before the first reply
+            }
+            ending.end();
+            ending.close();
+        }
+        for (int slab = 0; slab < 4; slab++) {
+            int result = store(slab);
+            for (int i = 0; i < 200 && result == CUresult.CUDA_ERROR_OUT_OF_MEMORY; i++) { // it learns by the sockets
+                result = store(slab);
+            }
+            assertEquals(0, result);
+        }
     }
 
     @Test
