@@ -43,7 +43,7 @@ class SwapIT {
 
     private static void startBroker() throws IOException {
         broker = BrokerProcess.start("swap", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(Map.of(
-            "hawser.overcommit", "2", "hawser.swap.memory", "512M", "hawser.swap.stay", "0.2s",
+            "hawser.overcommit", "2", "hawser.swap.memory", "1300M", "hawser.swap.stay", "0.2s",
             "hawser.swap.idle", "0.2s", "hawser.swap.turn", "1s")));
     }
 
@@ -78,15 +78,17 @@ class SwapIT {
     }
 
     private static GuestProgram start(String vgpu, String... options) throws Exception {
-        List<String> arguments = new ArrayList<>(List.of("--mib", Integer.toString(MEBIBYTES)));
-        arguments.addAll(List.of(options));
+        List<String> arguments = new ArrayList<>(List.of(options));
+        arguments.addAll(List.of("--mib", Integer.toString(MEBIBYTES))); // the program takes the first of an option
         return GuestProgram.start(Map.of("HAWSER_CARRIER", "tcp", "HAWSER_BROKER", broker.guest(), "HAWSER_TOKEN_FILE",
             token(vgpu).toString()), "drv_idle_rounds", arguments.toArray(new String[0]));
     }
 
     /** A program of the vGPU that has done its first round and is idle. */
-    private static GuestProgram startIdle(String vgpu) throws Exception {
-        GuestProgram program = start(vgpu, "--wait", "1");
+    private static GuestProgram startIdle(String vgpu, String... options) throws Exception {
+        List<String> arguments = new ArrayList<>(List.of(options));
+        arguments.addAll(List.of("--wait", "1"));
+        GuestProgram program = start(vgpu, arguments.toArray(new String[0]));
         program.awaitLine("READY");
         return program;
     }
@@ -117,6 +119,21 @@ class SwapIT {
             right.await().assertPassed();
         }
         assertTrue(swaps("left") + swaps("right") >= before + 2, () -> "swaps=" + before);
+    }
+
+    /** The host's memory holds one of both and a little more, so each moves as far as the other one has moved. */
+    @Test
+    void shouldExchangeMoreThanTheHostHasRoomFor() throws Exception {
+        long before = swaps("right");
+        try (GuestProgram left = startIdle("left", "--mib", "700", "--blocks", "1")) {
+            try (GuestProgram right = startIdle("right", "--mib", "700", "--blocks", "1")) {
+                left.release();
+                left.await().assertPassed();
+                assertTrue(swaps("right") > before, "the right one has left for the left one");
+                right.release();
+                right.await().assertPassed();
+            }
+        }
     }
 
     @Test

@@ -32,7 +32,7 @@ final class Swapping {
         if (link != null || keeper != null) {
             throw new IOException("a worker must become a keeper once, and then serve no session");
         }
-        keeper = new SlabKeeper(backend, message.maxBytes());
+        keeper = new SlabKeeper(backend, message.maxBytes(), bytes -> broker.accept(new WorkerMessage.Kept(bytes)));
         keeper.start(message.aheadBytes());
     }
 

@@ -26,7 +26,6 @@ import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.Leftovers;
 import io.hawser.worker.session.LogText;
 import io.hawser.worker.session.MemoryQuota;
-import io.hawser.worker.session.Residence;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SessionOptions;
 import io.hawser.worker.session.SharedImages;
@@ -557,12 +556,12 @@ public final class Worker {
 
         @Override
         public void handle(BrokerMessage.SwapOut out, int descriptor) throws IOException {
-            swapping.order(Residence::leave);
+            swapping.order(residence -> residence.leave(out.bytes()));
         }
 
         @Override
         public void handle(BrokerMessage.SwapIn in, int descriptor) throws IOException {
-            swapping.order(Residence::enter);
+            swapping.order(residence -> residence.enter(in.bytes()));
         }
 
         @Override

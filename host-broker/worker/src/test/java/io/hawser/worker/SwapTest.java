@@ -109,14 +109,18 @@ class SwapTest {
         return message;
     }
 
+    private void order(String type, long bytes) throws IOException {
+        session.tell("{\"type\":\"" + type + "\",\"bytes\":" + bytes + "}", -1);
+    }
+
     private JsonNode swapOut() throws IOException {
         guest.call(Guest.CTX_SYNCHRONIZE); // the worker has all earlier records
-        session.tell("{\"type\":\"swapout\"}", -1);
+        order("swapout", Long.MAX_VALUE);
         return expect("swappedout");
     }
 
     private JsonNode swapIn() throws IOException {
-        session.tell("{\"type\":\"swapin\"}", -1);
+        order("swapin", Long.MAX_VALUE);
         return expect("swappedin");
     }
 
@@ -244,6 +248,34 @@ class SwapTest {
             out.i32(16, 0);
         }).status());
         assertEquals("it maps memory itself", swapOut().path("stays").asText());
+    }
+
+    /** Slabs move as far as the broker lets them, and the session waits meanwhile. */
+    @Test
+    void shouldMoveAsFarAsItMay() throws IOException {
+        start(2 * CHUNK, 2 * CHUNK, false);
+        enter();
+        byte[] data = Guest.random(BYTES);
+        for (int slab = 0; slab < 4; slab++) {
+            map(base + slab * 2L * PAGE, 2 * PAGE);
+        }
+        guest.write(base + 6 * PAGE, 0, data);
+        guest.call(Guest.CTX_SYNCHRONIZE);
+        order("swapout", 0);
+        assertEquals(0, expect("swapmoved").path("bytes").asLong());
+        long request = guest.send(Guest.COPY_DTOH, Guest.REPLY, base + 6 * PAGE, data.length, 0);
+        order("swapout", 3 * PAGE);
+        assertEquals(2 * PAGE, expect("swapmoved").path("bytes").asLong(), "whole pieces");
+        order("swapout", 8 * PAGE);
+        assertEquals(8 * PAGE, expect("swappedout").path("bytes").asLong());
+        expect("swapwanted");
+        order("swapin", 4 * PAGE);
+        assertEquals(4 * PAGE, expect("swapmoved").path("bytes").asLong());
+        order("swapin", 8 * PAGE);
+        JsonNode in = expect("swappedin");
+        assertEquals("", in.path("problem").asText());
+        assertEquals(8 * PAGE, in.path("bytes").asLong());
+        assertArrayEquals(data, guest.collect(request, data.length));
     }
 
     /** Random allocations, frees, writes and swaps agree with a model. */

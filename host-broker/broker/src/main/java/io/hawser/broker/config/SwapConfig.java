@@ -24,7 +24,10 @@ public interface SwapConfig {
     @WithDefault("2s")
     Duration stay();
 
-    /** How long a vGPU must have been idle before it leaves its GPU for one that waits. Range: 0 or more. */
+    /**
+     * How long a vGPU must have been idle before it leaves its GPU for one that waits. Less than a second counts as a
+     * second. Range: 0 or more.
+     */
     @WithDefault("1s")
     Duration idle();
 

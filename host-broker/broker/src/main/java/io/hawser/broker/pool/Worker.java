@@ -332,14 +332,22 @@ public final class Worker implements ImagePeer {
         sendWithDescriptor(message(BrokerMessageType.KEEPER).put("out", isOut), descriptor);
     }
 
-    /** Orders the session's memory to the keeper. */
-    public void swapOut() {
-        send(message(BrokerMessageType.SWAP_OUT));
+    /**
+     * Orders the session's memory to the keeper, or raises the limit of a move.
+     *
+     * @param bytes limit of the memory that moves.
+     */
+    public void swapOut(long bytes) {
+        send(message(BrokerMessageType.SWAP_OUT).put("bytes", bytes));
     }
 
-    /** Orders the session's memory back to the GPU. */
-    public void swapIn() {
-        send(message(BrokerMessageType.SWAP_IN));
+    /**
+     * Orders the session's memory back to the GPU, or raises the limit of a move.
+     *
+     * @param bytes limit of the memory that moves.
+     */
+    public void swapIn(long bytes) {
+        send(message(BrokerMessageType.SWAP_IN).put("bytes", bytes));
     }
 
     private void send(ObjectNode message) {

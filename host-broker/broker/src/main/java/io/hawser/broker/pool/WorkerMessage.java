@@ -118,6 +118,20 @@ public sealed interface WorkerMessage {
     record SwapWanted() implements OfSwap {}
 
     /**
+     * A part of a session has moved. The first on the way out says that its work has ended.
+     *
+     * @param bytes memory that has moved since the order.
+     */
+    record SwapMoved(long bytes) implements OfSwap {}
+
+    /**
+     * A keeper has allocated memory.
+     *
+     * @param bytes all of its memory for slabs.
+     */
+    record Kept(long bytes) implements OfSwap {}
+
+    /**
      * Parses a message.
      *
      * @throws MalformedException when the bytes are not a JSON object of a known type with valid fields.
@@ -186,6 +200,8 @@ public sealed interface WorkerMessage {
                 case SWAPPED_IN -> new SwappedIn(bounded(message, "bytes"), bounded(message, "ms"),
                     optionalText(message, "problem"));
                 case SWAP_WANTED -> new SwapWanted();
+                case SWAP_MOVED -> new SwapMoved(bounded(message, "bytes"));
+                case KEPT -> new Kept(bounded(message, "bytes"));
             };
         }
 

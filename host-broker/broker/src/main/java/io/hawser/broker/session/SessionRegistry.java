@@ -249,6 +249,9 @@ public final class SessionRegistry {
     public void handle(Worker worker, WorkerMessage message) {
         Session session = byWorker.get(worker);
         if (session == null) {
+            if (message instanceof WorkerMessage.Kept kept) {
+                swapping.grown(worker, kept.bytes());
+            }
             return;
         }
         switch (message) {

@@ -6,25 +6,44 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.LongSupplier;
+import java.util.stream.Stream;
 
 /**
  * The swappable vGPUs of one GPU: some have their memory there, and the others are out. A vGPU on the GPU has room for
  * all memory that it may reserve. One that is out needs only the memory that cannot move. Waiting vGPUs come in the
  * order of their first wait, and nobody overtakes. For them the vGPU leaves that has been idle longest. If none is
- * idle, the vGPU leaves that has been there longest for its share. A vGPU that has just come stays for a while. Times
- * are in nanoseconds and never go back. Event loop only.
+ * idle, the vGPU leaves that has been there longest for its share. A vGPU that has just come stays for a while.
+ * <p>
+ * Two vGPUs can exchange their places. One leaves as far as the host's memory allows, and the other one comes as far as
+ * the GPU's memory allows. Each move makes room for the other. The last piece waits until the whole vGPU has room. The
+ * comer begins only when the host's memory for those that leave is already allocated, or is used up. So a shortage of
+ * the host's memory never stops an exchange in the middle.
+ * <p>
+ * Times are in nanoseconds and never go back. Event loop only.
  */
 final class Residency {
     /** How long a vGPU that could not leave is not asked again. */
     static final long RETRY_NS = 2_000_000_000L;
+    /** How long a move may be without progress. */
+    static final long STUCK_NS = 30_000_000_000L;
 
     /** A session. It gets orders to move. */
     interface Seat {
-        /** Its memory must leave the GPU; {@link Residency#left} follows. */
-        void leave();
+        /**
+         * Its memory must leave the GPU; {@link Residency#left} follows.
+         *
+         * @param limitBytes
+         *            how much may leave; a further call during the move raises it.
+         */
+        void leave(long limitBytes);
 
-        /** Its memory can come back; {@link Residency#entered} follows. */
-        void enter();
+        /**
+         * Its memory can come back; {@link Residency#entered} follows.
+         *
+         * @param limitBytes
+         *            how much may come; a further call during the move raises it.
+         */
+        void enter(long limitBytes);
     }
 
     private enum Place { IN, LEAVING, OUT, ENTERING }
@@ -34,6 +53,10 @@ final class Residency {
         private final Seat seat;
         private Place place;
         private long outBytes;
+        private boolean isDrained; // on the way out: its work has ended
+        private long beganBytes; // out at the begin of its way in
+        private long limitBytes; // of its move
+        private long progressNs; // when its move last began, went on or was allowed more
 
         Member(Tenant tenant, Seat seat, Place place) {
             this.tenant = tenant;
@@ -63,12 +86,24 @@ final class Residency {
 
         /** Memory of the GPU that it needs where it is. */
         long neededBytes() {
-            return isIn ? quotaBytes : Math.min(quotaBytes, heldBytes.getAsLong());
+            return isIn && !(isLeaving && isDrained()) ? quotaBytes : usedBytes();
+        }
+
+        long usedBytes() {
+            return Math.min(quotaBytes, heldBytes.getAsLong());
+        }
+
+        long outBytes() {
+            return members.stream().mapToLong(member -> member.outBytes).sum();
+        }
+
+        /** Whether no session allocates memory any more, on the way out. */
+        boolean isDrained() {
+            return members.stream().allMatch(member -> member.place == Place.OUT || member.isDrained);
         }
 
         boolean isMoving() {
-            return members.stream().anyMatch(member -> member.place == Place.LEAVING
-                || member.place == Place.ENTERING);
+            return members.stream().anyMatch(member -> member.place == Place.LEAVING || member.place == Place.ENTERING);
         }
 
         /** Time on the GPU, as it counts beside others. */
@@ -93,6 +128,7 @@ final class Residency {
 
     private final SwapRules rules;
     private final LongSupplier roomBytes;
+    private final LongSupplier allocatedBytes;
     private final Map<String, Tenant> tenants = new LinkedHashMap<>();
     private final Map<Seat, Member> members = new LinkedHashMap<>();
     private final Map<String, Totals> totals;
@@ -100,11 +136,16 @@ final class Residency {
     /**
      * Starts without vGPUs.
      *
-     * @param roomBytes memory of the GPU for swappable vGPUs together.
-     * @param totals by vGPU; gets an entry for each that joins.
+     * @param roomBytes
+     *            memory of the GPU for swappable vGPUs together.
+     * @param allocatedBytes
+     *            memory of the host for swapped sessions that is already allocated.
+     * @param totals
+     *            by vGPU; gets an entry for each that joins.
      */
-    Residency(SwapRules rules, LongSupplier roomBytes, Map<String, Totals> totals) {
+    Residency(SwapRules rules, LongSupplier roomBytes, LongSupplier allocatedBytes, Map<String, Totals> totals) {
         this.rules = rules;
+        this.allocatedBytes = allocatedBytes;
         this.roomBytes = roomBytes;
         this.totals = totals;
     }
@@ -112,9 +153,13 @@ final class Residency {
     /**
      * Adds a session.
      *
-     * @param quotaBytes memory that its vGPU reserves.
-     * @param share its vGPU's compute share, 1 or more.
-     * @param heldBytes memory that the vGPU's sessions hold on the GPU now.
+     * @param quotaBytes
+     *            memory that its vGPU reserves.
+     * @param share
+     *            its vGPU's compute share, 1 or more.
+     * @param heldBytes
+     *            memory that the vGPU's sessions hold on the GPU now.
+     *
      * @return whether its memory begins on the GPU; if not, the session asks by {@link #want}.
      */
     boolean join(Seat seat, String vgpu, long quotaBytes, int share, LongSupplier heldBytes, long nowNs) {
@@ -176,17 +221,39 @@ final class Residency {
         }
         Tenant tenant = member.tenant;
         if (tenant.isIn && !tenant.isLeaving) {
-            enter(member);
+            enter(member, Long.MAX_VALUE, nowNs);
         } else if (tenant.waitsNs < 0) {
             tenant.waitsNs = nowNs;
         }
     }
 
     /**
+     * A part of a session has moved.
+     *
+     * @param bytes
+     *            what has moved since the order.
+     */
+    void moved(Seat seat, long bytes, long nowNs) {
+        Member member = members.get(seat);
+        if (member == null) {
+            return;
+        }
+        member.progressNs = nowNs;
+        if (member.place == Place.LEAVING) {
+            member.isDrained = true;
+            member.outBytes = Math.min(bytes, member.tenant.quotaBytes);
+        } else if (member.place == Place.ENTERING) {
+            member.outBytes = Math.max(0, member.beganBytes - bytes);
+        }
+    }
+
+    /**
      * A session has answered {@link Seat#leave}.
      *
-     * @param bytes its memory that is out now.
-     * @param stays why its memory has stayed; empty when it has left.
+     * @param bytes
+     *            its memory that is out now.
+     * @param stays
+     *            why its memory has stayed; empty when it has left.
      */
     void left(Seat seat, long bytes, String stays, long nowNs) {
         Member member = members.get(seat);
@@ -194,7 +261,8 @@ final class Residency {
             return;
         }
         member.place = stays.isEmpty() ? Place.OUT : Place.IN;
-        member.outBytes = stays.isEmpty() ? bytes : 0;
+        member.outBytes = stays.isEmpty() ? Math.min(bytes, member.tenant.quotaBytes) : 0;
+        member.isDrained = false;
         if (!stays.isEmpty()) {
             member.tenant.stays = stays;
             member.tenant.retryNs = nowNs + RETRY_NS;
@@ -212,7 +280,7 @@ final class Residency {
             tenant.waitsNs = -1;
             for (Member member : tenant.members) { // a vGPU is in or out as a whole
                 if (member.place == Place.OUT) {
-                    enter(member);
+                    enter(member, Long.MAX_VALUE, nowNs);
                 }
             }
             return;
@@ -223,21 +291,45 @@ final class Residency {
         totals.get(tenant.vgpu).swaps++;
     }
 
-    private static void enter(Member member) {
-        member.place = Place.ENTERING;
-        member.seat.enter();
+    private static void enter(Member member, long limitBytes, long nowNs) {
+        if (member.place == Place.OUT) {
+            member.place = Place.ENTERING;
+            member.beganBytes = member.outBytes;
+            member.limitBytes = -1;
+        }
+        if (limitBytes > member.limitBytes) {
+            member.limitBytes = limitBytes;
+            member.progressNs = nowNs;
+            member.seat.enter(limitBytes);
+        }
+    }
+
+    private static void leave(Member member, long limitBytes, long nowNs) {
+        if (member.place == Place.IN) {
+            member.place = Place.LEAVING;
+            member.isDrained = false;
+            member.limitBytes = -1;
+        }
+        if (limitBytes > member.limitBytes) {
+            member.limitBytes = limitBytes;
+            member.progressNs = nowNs;
+            member.seat.leave(limitBytes);
+        }
     }
 
     /**
      * A session has answered {@link Seat#enter}.
      *
-     * @param isIn whether all of its memory is back; else it must be told again.
+     * @param bytes
+     *            its memory that has come back.
+     * @param isIn
+     *            whether that is all; else it must be told again.
      */
-    void entered(Seat seat, boolean isIn) {
+    void entered(Seat seat, long bytes, boolean isIn) {
         Member member = members.get(seat);
         if (member != null) {
+            member.outBytes = isIn ? 0 : Math.max(0, member.beganBytes - bytes);
             member.place = isIn ? Place.IN : Place.OUT;
-            member.outBytes = isIn ? 0 : member.outBytes;
         }
     }
 
@@ -251,12 +343,14 @@ final class Residency {
      * @return whether somebody waits.
      */
     boolean step(long nowNs) {
+        feed(nowNs);
         List<Tenant> waiting = tenants.values().stream().filter(tenant -> tenant.waitsNs >= 0)
             .sorted(Comparator.comparingLong(tenant -> tenant.waitsNs)).toList();
         for (Tenant tenant : waiting) {
             long missing = tenant.quotaBytes - tenant.neededBytes() - freeBytes();
-            if (tenant.isLeaving || missing > 0) {
-                makeRoom(missing, nowNs);
+            if (tenant.isLeaving || missing > 0 || !isSafe()) {
+                makeRoom(missing, tenant, nowNs);
+                advance(tenant, nowNs);
                 return true;
             }
             totals.get(tenant.vgpu).waitedNs += nowNs - tenant.waitsNs;
@@ -264,38 +358,117 @@ final class Residency {
             tenant.isIn = true;
             tenant.sinceNs = nowNs;
             tenant.activeNs = nowNs;
-            tenant.members.stream().filter(member -> member.place == Place.OUT).forEach(Residency::enter);
+            tenant.members.stream().filter(member -> member.place == Place.OUT || member.place == Place.ENTERING)
+                .toList().forEach(member -> enter(member, Long.MAX_VALUE, nowNs));
         }
         return false;
     }
 
+    private Stream<Tenant> leaving() {
+        return tenants.values().stream().filter(tenant -> tenant.isLeaving);
+    }
+
+    /** Lets one session after the other leave, as far as the host has room. */
+    private void feed(long nowNs) {
+        leaving().flatMap(tenant -> tenant.members.stream())
+            .filter(member -> member.place == Place.LEAVING && member.isDrained).findFirst()
+            .ifPresent(member -> leave(member, rules.maxBytes() - (outBytes() - member.outBytes), nowNs));
+    }
+
+    /** Whether those that leave will have left, whatever the host's memory is. */
+    private boolean isSafe() {
+        long used = leaving().mapToLong(Tenant::usedBytes).sum();
+        long out = outBytes();
+        return leaving().allMatch(tenant -> tenant.isDrained() && (used <= allocatedBytes.getAsLong() - out
+            || rules.maxBytes() - out < rules.pieceBytes()));
+    }
+
+    /** Lets a vGPU begin to come while others still leave. */
+    private void advance(Tenant tenant, long nowNs) {
+        Member member = first(tenant);
+        if (member == null || tenant.isLeaving || !isSafe()) {
+            return;
+        }
+        long came = member.place == Place.OUT ? 0 : member.beganBytes - member.outBytes;
+        long limit = Math.min(came + freeBytes(), came + member.outBytes - 1); // its last piece waits
+        if (member.place == Place.ENTERING || limit >= rules.pieceBytes()) {
+            enter(member, limit, nowNs);
+        }
+    }
+
+    /** The session of a vGPU that comes while others still leave; null when none has enough memory for that. */
+    private Member first(Tenant tenant) {
+        return tenant.members.stream().filter(member -> member.place == Place.ENTERING).findFirst()
+            .orElseGet(() -> tenant.members.stream()
+                .filter(member -> member.place == Place.OUT && member.outBytes > rules.pieceBytes())
+                .max(Comparator.comparingLong(member -> member.outBytes)).orElse(null));
+    }
+
+    /** Whether a vGPU can leave for another one, by the host's memory. */
+    private boolean canLeave(Tenant tenant, Tenant comer) {
+        long comes = comer.outBytes();
+        long room = rules.maxBytes() - (outBytes() - comes) - leaving().mapToLong(Tenant::usedBytes).sum();
+        long used = tenant.usedBytes();
+        if (used + comes <= room) {
+            return true;
+        }
+        Member first = first(comer);
+        long waits = first == null ? comes : comes - first.outBytes + rules.pieceBytes();
+        long free = roomBytes.getAsLong()
+            - tenants.values().stream().filter(other -> other != tenant).mapToLong(Tenant::neededBytes).sum()
+            - used;
+        return used + waits <= room && room - comes + free >= 2 * rules.pieceBytes();
+    }
+
+    /** Sessions whose move has made no progress for {@link #STUCK_NS}, although it may. */
+    List<Seat> stuck(long nowNs) {
+        return members.values().stream().filter(member -> nowNs - member.progressNs >= STUCK_NS && mayMove(member))
+            .map(member -> member.seat).toList();
+    }
+
+    private boolean mayMove(Member member) {
+        return switch (member.place) {
+            case IN, OUT -> false;
+            case LEAVING -> !member.isDrained || member.limitBytes - member.outBytes >= rules.pieceBytes();
+            case ENTERING -> member.limitBytes - (member.beganBytes - member.outBytes) >= rules.pieceBytes();
+        };
+    }
+
     /** Sends vGPUs away until there will be room, as far as that is allowed now. */
-    private void makeRoom(long bytes, long nowNs) {
-        long missing = bytes - tenants.values().stream().filter(tenant -> tenant.isLeaving)
-            .mapToLong(tenant -> tenant.quotaBytes).sum();
+    private void makeRoom(long bytes, Tenant comer, long nowNs) {
+        long missing = bytes - leaving().mapToLong(Tenant::neededBytes).sum();
         while (missing > 0) {
-            Tenant next = next(nowNs);
+            Tenant next = next(comer, nowNs);
             if (next == null) {
                 return;
             }
             missing -= next.quotaBytes;
             next.isLeaving = true;
-            next.members.stream().filter(member -> member.place == Place.IN).toList().forEach(member -> {
-                member.place = Place.LEAVING;
-                member.seat.leave();
-            });
+            next.members.stream().filter(member -> member.place == Place.IN).toList()
+                .forEach(member -> leave(member, 0, nowNs)); // until their work has ended
             settle(next, nowNs); // sessions that have left unasked answer no more
         }
     }
 
     /** The vGPU that leaves next; null while none may. */
-    private Tenant next(long nowNs) {
-        List<Tenant> able = tenants.values().stream().filter(tenant -> tenant.isIn && !tenant.isLeaving
-            && !tenant.isMoving() && nowNs >= tenant.retryNs && nowNs - tenant.sinceNs >= rules.stayNs()).toList();
+    private Tenant next(Tenant comer, long nowNs) {
+        List<Tenant> able = tenants.values().stream()
+            .filter(tenant -> tenant.isIn && !tenant.isLeaving && !tenant.isMoving() && nowNs >= tenant.retryNs
+                && nowNs - tenant.sinceNs >= rules.stayNs() && hasPlace(tenant, comer))
+            .toList();
         return able.stream().filter(tenant -> nowNs - tenant.activeNs >= rules.idleNs())
             .min(Comparator.comparingLong(tenant -> tenant.activeNs))
             .orElseGet(() -> able.stream().filter(tenant -> nowNs - tenant.sinceNs >= turnNs(tenant))
                 .max(Comparator.comparingDouble(tenant -> tenant.weighed(nowNs))).orElse(null));
+    }
+
+    private boolean hasPlace(Tenant tenant, Tenant comer) {
+        boolean canLeave = canLeave(tenant, comer);
+        if (!canLeave) {
+            tenant.stays = "the host's memory for swapped sessions is too small: maxBytes=" + rules.maxBytes()
+                + " swappedBytes=" + outBytes() + " usedBytes=" + tenant.usedBytes();
+        }
+        return canLeave;
     }
 
     /** A turn of a busy vGPU, by its share among all that are in or wait. */
@@ -314,7 +487,7 @@ final class Residency {
     /** Memory of a vGPU that is out. */
     long outBytes(String vgpu) {
         Tenant tenant = tenants.get(vgpu);
-        return tenant == null ? 0 : tenant.members.stream().mapToLong(member -> member.outBytes).sum();
+        return tenant == null ? 0 : tenant.outBytes();
     }
 
     /** Memory of all vGPUs that is out. */

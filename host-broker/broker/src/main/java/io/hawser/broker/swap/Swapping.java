@@ -46,7 +46,8 @@ public final class Swapping implements SwapSource {
     /** A GPU with swappable vGPUs. */
     private final class Gpu {
         private final String uuid;
-        private final Residency residency = new Residency(rules, this::roomBytes, totals);
+        private long keptBytes; // host memory that the keeper has allocated
+        private final Residency residency = new Residency(rules, this::roomBytes, () -> keptBytes, totals);
         private Worker keeper; // null while there is none
         private boolean isStarting;
         private boolean isStepping; // a step is scheduled
@@ -77,18 +78,18 @@ public final class Swapping implements SwapSource {
         }
 
         @Override
-        public void leave() {
+        public void leave(long limitBytes) {
             if (keeper == null) {
                 loop.execute(() -> answer(0, "it began before the keeper of its GPU was ready"));
             } else if (worker.isUsable()) {
-                worker.swapOut();
+                worker.swapOut(limitBytes);
             }
         }
 
         @Override
-        public void enter() {
+        public void enter(long limitBytes) {
             if (worker.isUsable()) {
-                worker.swapIn();
+                worker.swapIn(limitBytes);
             }
         }
 
@@ -101,7 +102,8 @@ public final class Swapping implements SwapSource {
     /**
      * Starts without sessions.
      *
-     * @param pools the workers; asked after the first report of the GPUs.
+     * @param pools
+     *            the workers; asked after the first report of the GPUs.
      */
     public Swapping(EventLoop loop, SwapConfig settings, VgpuTable vgpus, Supplier<WorkerPools> pools,
         Ledgers ledgers) {
@@ -184,8 +186,11 @@ public final class Swapping implements SwapSource {
     /**
      * Gives the worker of a swappable vGPU its way to the keeper, before its session.
      *
-     * @param uuids of the session's GPUs.
-     * @throws PosixException when the worker cannot be told; it is then unusable.
+     * @param uuids
+     *            of the session's GPUs.
+     *
+     * @throws PosixException
+     *             when the worker cannot be told; it is then unusable.
      */
     public void join(Worker worker, String name, List<String> uuids) throws PosixException {
         VgpuView view = vgpus.find(name).orElse(null);
@@ -228,6 +233,7 @@ public final class Swapping implements SwapSource {
         for (Gpu gpu : gpus.values()) {
             if (gpu.keeper == worker && !worker.isUsable()) {
                 gpu.keeper = null;
+                gpu.keptBytes = 0;
                 LOG.logf(gpu.residency.outBytes() > 0 ? Logger.Level.WARN : Logger.Level.INFO,
                     "the keeper of a GPU has ended: gpu=%s worker=%d lostBytes=%d", gpu.uuid, worker.id(),
                     gpu.residency.outBytes());
@@ -245,6 +251,11 @@ public final class Swapping implements SwapSource {
         }
     }
 
+    /** Notes the memory that a keeper has allocated; ignores other workers. */
+    public void grown(Worker worker, long bytes) {
+        gpus.values().stream().filter(gpu -> gpu.keeper == worker).forEach(gpu -> gpu.keptBytes = bytes);
+    }
+
     /** Handles a message of a session's worker. */
     public void handle(Worker worker, WorkerMessage.OfSwap message) {
         Place place = places.get(worker);
@@ -258,6 +269,8 @@ public final class Swapping implements SwapSource {
                 place.gpu.residency.left(place, out.bytes(), out.stays(), System.nanoTime());
             }
             case WorkerMessage.SwappedIn in -> entered(place, in);
+            case WorkerMessage.SwapMoved moved -> place.gpu.residency.moved(place, moved.bytes(), System.nanoTime());
+            case WorkerMessage.Kept kept -> LOG.debugf("worker %d serves a session, and keeps no memory", worker.id());
         }
         step(place.gpu);
     }
@@ -265,7 +278,7 @@ public final class Swapping implements SwapSource {
     private void entered(Place place, WorkerMessage.SwappedIn in) {
         LOG.debugf("vGPU %s: in: bytes=%d ms=%d problem=%s", place.vgpu, in.bytes(), in.ms(), in.problem());
         boolean isIn = in.problem().isEmpty();
-        place.gpu.residency.entered(place, isIn);
+        place.gpu.residency.entered(place, in.bytes(), isIn);
         place.retries = isIn ? 0 : place.retries + 1;
         if (place.retries >= MAX_RETRIES) {
             place.worker.end("its swapped memory cannot come back: " + in.problem());
@@ -279,6 +292,10 @@ public final class Swapping implements SwapSource {
 
     private void step(Gpu gpu) {
         boolean isWaiting = gpu.residency.step(System.nanoTime());
+        for (Residency.Seat seat : gpu.residency.stuck(System.nanoTime())) {
+            ((Place) seat).worker
+                .end("its memory has not moved for " + TimeUnit.NANOSECONDS.toSeconds(Residency.STUCK_NS) + " s");
+        }
         if (isWaiting && !gpu.isStepping) {
             gpu.isStepping = true;
             loop.schedule(() -> {
@@ -297,7 +314,8 @@ public final class Swapping implements SwapSource {
         }
         String stays = gpu.keeper == null ? "the keeper of its GPU is not ready" : gpu.residency.stays(vgpu);
         pictures.put(vgpu, new SwapInfo(gpu.residency.isIn(vgpu), 0, gpu.residency.outBytes(vgpu), sums.swaps(),
-            TimeUnit.NANOSECONDS.toMillis(sums.waitedNs() + gpu.residency.waitingNs(vgpu, System.nanoTime())), stays));
+            TimeUnit.NANOSECONDS.toMillis(sums.waitedNs() + gpu.residency.waitingNs(vgpu, System.nanoTime())),
+            stays));
     }
 
     @Override

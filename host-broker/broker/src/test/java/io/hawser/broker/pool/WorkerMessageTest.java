@@ -41,6 +41,9 @@ class WorkerMessageTest {
             "the ledger counts memory, not the statistics");
         assertEquals(new WorkerMessage.SwappedOut(5, 6, "it has arrays"),
             parse("{\"type\":\"swappedout\",\"bytes\":5,\"ms\":6,\"stays\":\"it has arrays\"}"));
+        assertEquals(new WorkerMessage.SwapMoved(0), parse("{\"type\":\"swapmoved\",\"bytes\":0}"));
+        assertEquals(new WorkerMessage.Kept(7), parse("{\"type\":\"kept\",\"bytes\":7}"));
+        assertThrows(WorkerMessage.MalformedException.class, () -> parse("{\"type\":\"swapmoved\",\"bytes\":-1}"));
         assertEquals(new WorkerMessage.SwappedIn(1L << 44, 0, ""), parse("{\"type\":\"swappedin\",\"bytes\":"
             + Long.MAX_VALUE + ",\"ms\":0,\"problem\":\"\"}"), "sums of amounts stay in a long");
     }

@@ -15,11 +15,11 @@ import org.junit.jupiter.api.Test;
 class ResidencyTest {
     private static final long ROOM = 100;
     private static final long SECOND = 1_000_000_000;
-    private static final SwapRules RULES = new SwapRules(1000, 0, 2 * SECOND, SECOND, 10 * SECOND);
+    private static final SwapRules RULES = new SwapRules(10_000, 0, 1, 2 * SECOND, SECOND, 10 * SECOND);
     private static final int STEPS = 100_000;
 
     private final Map<String, Residency.Totals> totals = new HashMap<>();
-    private final Residency residency = new Residency(RULES, () -> ROOM, totals);
+    private final Residency residency = new Residency(RULES, () -> ROOM, () -> 0, totals);
     private long now = 1;
 
     /** A session that answers at the call of {@link #answer}. */
@@ -42,15 +42,15 @@ class ResidencyTest {
         }
 
         @Override
-        public void leave() {
+        public void leave(long limitBytes) {
             assertTrue(isIn && !mustLeave && !hasEnded, vgpu);
             mustLeave = true;
         }
 
         @Override
-        public void enter() {
+        public void enter(long limitBytes) {
             assertTrue(!isIn && !mustEnter && !hasEnded, vgpu);
-            mustEnter = true;
+            mustEnter = limitBytes == Long.MAX_VALUE; // else only a part of its memory may come
         }
 
         /** Answers what it was told. */
@@ -64,7 +64,7 @@ class ResidencyTest {
             if (mustEnter) {
                 mustEnter = false;
                 isIn = true;
-                residency.entered(this, true);
+                residency.entered(this, quota, true);
             }
             return this;
         }

@@ -241,16 +241,26 @@ public sealed interface BrokerMessage {
         }
     }
 
-    /** Move the session's slabs to the keeper. The worker replies with {@link WorkerMessage.SwappedOut}. */
-    record SwapOut() implements BrokerMessage {
+    /**
+     * Move the session's slabs to the keeper. The worker reports by {@link WorkerMessage.SwapMoved}, and replies with
+     * {@link WorkerMessage.SwappedOut}. During the move the order can come again with a higher limit.
+     *
+     * @param bytes limit of the memory that moves.
+     */
+    record SwapOut(long bytes) implements BrokerMessage {
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);
         }
     }
 
-    /** Move the session's slabs back to the GPU. The worker replies with {@link WorkerMessage.SwappedIn}. */
-    record SwapIn() implements BrokerMessage {
+    /**
+     * Move the session's slabs back to the GPU. The worker reports by {@link WorkerMessage.SwapMoved}, and replies with
+     * {@link WorkerMessage.SwappedIn}. During the move the order can come again with a higher limit.
+     *
+     * @param bytes limit of the memory that moves.
+     */
+    record SwapIn(long bytes) implements BrokerMessage {
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);

@@ -64,8 +64,8 @@ public final class ControlCodec {
             case KEEP -> new BrokerMessage.Keep(number(node, "maxBytes"), number(node, "aheadBytes"));
             case KEEP_FOR -> new BrokerMessage.KeepFor(number(node, "maxBytes"));
             case KEEPER -> new BrokerMessage.Keeper(node.path("out").asBoolean());
-            case SWAP_OUT -> new BrokerMessage.SwapOut();
-            case SWAP_IN -> new BrokerMessage.SwapIn();
+            case SWAP_OUT -> new BrokerMessage.SwapOut(number(node, "bytes"));
+            case SWAP_IN -> new BrokerMessage.SwapIn(number(node, "bytes"));
             case END -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
         };
     }

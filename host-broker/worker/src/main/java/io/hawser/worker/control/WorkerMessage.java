@@ -239,4 +239,28 @@ public sealed interface WorkerMessage {
             return WorkerMessageType.SWAP_WANTED;
         }
     }
+
+    /**
+     * A part of the session has moved. The first on the way out, with no bytes, says that all work has ended.
+     *
+     * @param bytes length of the pieces that have moved since the order.
+     */
+    record SwapMoved(long bytes) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.SWAP_MOVED;
+        }
+    }
+
+    /**
+     * A keeper has allocated memory.
+     *
+     * @param bytes all of its memory for slabs.
+     */
+    record Kept(long bytes) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.KEPT;
+        }
+    }
 }

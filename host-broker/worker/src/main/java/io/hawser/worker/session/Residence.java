@@ -20,23 +20,27 @@ import java.util.function.Consumer;
 /**
  * The place of a session's slabs: the GPU, or the keeper of the GPU. The broker orders them out and back in. The guest
  * notices only that its requests wait.
- *
- * <p>On the way out the session serves no further record, except questions about the state of work. When all work has
+ * <p>
+ * On the way out the session serves no further record, except questions about the state of work. When all work has
  * ended, the keeper copies one slab after the other, and each slab's memory is freed. If work goes on for longer than
  * {@value #LIMIT_MS} ms, or memory cannot move, the session goes on as before, and the broker gets the reason.
- *
- * <p>While the slabs are out, the first record that waits makes the session ask the broker. With the broker's order
- * each slab gets new memory at its addresses, and then its bytes. Session thread only.
+ * <p>
+ * The broker limits how much moves and raises the limit, so that two sessions can exchange their places.
+ * <p>
+ * While the slabs are out, the first record that waits makes the session ask the broker. With the broker's order each
+ * slab gets new memory at its addresses, and then its bytes. Session thread only.
  */
 public final class Residence {
     /** How long running work may delay the way out. */
     private static final long LIMIT_MS = 1000;
     private static final long INTERVAL_MS = 1;
     /**
-     * Longest part of a slab that moves at a time. A copy takes about 10 ms on a PCIe 5 link. What an exchange needs
-     * in addition to the memory of both sessions grows with it; the pieces of an exported block become more below it.
+     * Longest part of a slab that moves at a time. A copy takes about 10 ms on a PCIe 5 link. What an exchange needs in
+     * addition to the memory of both sessions grows with it; the pieces of an exported block become more below it.
      */
     private static final long PIECE_BYTES = 512L << 20;
+    /** The broker gets a report of each so many bytes, about 50 a second. */
+    private static final long REPORT_BYTES = 1L << 30;
 
     private enum State {
         /** The slabs are on the GPU. */
@@ -62,6 +66,8 @@ public final class Residence {
     private boolean hasAsked; // for the way in
     private long sinceNs; // of the present move
     private long movedBytes;
+    private long limitBytes; // of the present move
+    private long reportedBytes;
     private String failure = ""; // of the present move; empty while there is none
     private String problem = ""; // why slabs come back that were on their way out; empty otherwise
 
@@ -74,9 +80,12 @@ public final class Residence {
     /**
      * Lets the memory move. Call it before the session starts.
      *
-     * @param link the way to the keeper; the caller closes it.
-     * @param isOut whether the session begins without room on the GPU.
-     * @param to sends messages to the broker.
+     * @param link
+     *            the way to the keeper; the caller closes it.
+     * @param isOut
+     *            whether the session begins without room on the GPU.
+     * @param to
+     *            sends messages to the broker.
      */
     public void use(KeeperLink link, boolean isOut, Consumer<WorkerMessage> to) {
         keeper = link;
@@ -99,9 +108,18 @@ public final class Residence {
         });
     }
 
-    /** The broker wants the slabs out. It gets {@link WorkerMessage.SwappedOut}. */
-    public void leave() {
-        if (state != State.IN) {
+    /**
+     * The broker wants the slabs out. It gets {@link WorkerMessage.SwappedOut}.
+     *
+     * @param bytes
+     *            limit of what may move; a further call during the move raises it.
+     */
+    public void leave(long bytes) {
+        if (state == State.DRAINING || state == State.LEAVING) {
+            limitBytes = Math.max(limitBytes, bytes);
+            next();
+            return;
+        } else if (state != State.IN) {
             return;
         }
         String reason = stays();
@@ -110,6 +128,7 @@ public final class Residence {
             return;
         }
         state = State.DRAINING;
+        limitBytes = bytes;
         sinceNs = System.nanoTime();
         hasAsked = false;
         order.pause(this::ask);
@@ -162,6 +181,7 @@ public final class Residence {
         if (session.isQuiet() && memoryWaits.isEmpty()) {
             session.turns().withdraw();
             state = State.LEAVING;
+            broker.accept(new WorkerMessage.SwapMoved(0));
             begin(session.objects().arena().pieces(false));
         } else {
             session.serveLater(this::drain, INTERVAL_MS);
@@ -176,23 +196,38 @@ public final class Residence {
 
     private void begin(List<Long> addresses) {
         movedBytes = 0;
+        reportedBytes = 0;
         failure = "";
         pieces.addAll(addresses);
         next();
     }
 
-    /** Moves the next pieces, as many as the keeper handles at a time, or ends the move. */
+    /** Moves the next pieces, as many as the keeper handles at a time and as the broker allows, or ends the move. */
     private void next() {
-        while (isMoving() && !pieces.isEmpty() && moving.size() < SlabKeeper.MAX_UNANSWERED) {
+        while (isMoving() && hasNext() && moving.size() < SlabKeeper.MAX_UNANSWERED) {
             move(pieces.remove());
         }
-        if (isMoving() && moving.isEmpty()) {
+        if (!isMoving()) {
+            return;
+        }
+        boolean isHalted = moving.isEmpty() && !pieces.isEmpty(); // by the limit
+        if (problem.isEmpty() && movedBytes - reportedBytes >= (isHalted ? 1 : REPORT_BYTES)) {
+            reportedBytes = movedBytes;
+            broker.accept(new WorkerMessage.SwapMoved(movedBytes));
+        }
+        if (moving.isEmpty() && pieces.isEmpty()) {
             if (failure.isEmpty()) {
                 end();
             } else {
                 fail();
             }
         }
+    }
+
+    private boolean hasNext() {
+        DeviceArena arena = session.objects().arena();
+        long movingBytes = moving.stream().mapToLong(arena::pieceBytes).sum();
+        return !pieces.isEmpty() && arena.pieceBytes(pieces.peek()) <= limitBytes - movedBytes - movingBytes;
     }
 
     private boolean isMoving() {
@@ -269,6 +304,7 @@ public final class Residence {
         if (state == State.LEAVING) {
             problem = reason; // what has left comes back
             state = State.RETURNING;
+            limitBytes = Long.MAX_VALUE;
             begin(session.objects().arena().pieces(true));
         } else if (problem.isEmpty()) {
             state = State.OUT; // the broker orders the rest in again
@@ -307,10 +343,19 @@ public final class Residence {
         }
     }
 
-    /** The GPU has room for the slabs. The broker gets {@link WorkerMessage.SwappedIn}. */
-    public void enter() {
-        if (state == State.OUT) {
+    /**
+     * The GPU has room for slabs. The broker gets {@link WorkerMessage.SwappedIn} when all are back.
+     *
+     * @param bytes
+     *            limit of what may move; a further call during the move raises it.
+     */
+    public void enter(long bytes) {
+        if (state == State.RETURNING) {
+            limitBytes = Math.max(limitBytes, bytes);
+            next();
+        } else if (state == State.OUT) {
             state = State.RETURNING;
+            limitBytes = bytes;
             sinceNs = System.nanoTime();
             hasAsked = false;
             begin(session.objects().arena().pieces(true));

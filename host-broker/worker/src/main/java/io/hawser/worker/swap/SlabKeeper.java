@@ -22,6 +22,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.Semaphore;
 import java.util.function.IntConsumer;
+import java.util.function.LongConsumer;
 
 /**
  * Keeps slabs of the sessions on a GPU in host memory, while those sessions are swapped out. It opens a slab's memory
@@ -37,6 +38,9 @@ public final class SlabKeeper implements AutoCloseable {
     private static final Logger LOG = System.getLogger(SlabKeeper.class.getName());
 
     private final HostMemory host;
+    private final LongConsumer grown;
+    private final long reportBytes;
+    private long reportedBytes;
     private final SlabTransfers transfers;
     private final ExecutorService thread = Executors.newSingleThreadExecutor(task -> daemon("keeper", task));
     private final Set<Client> clients = ConcurrentHashMap.newKeySet();
@@ -58,20 +62,29 @@ public final class SlabKeeper implements AutoCloseable {
         }
     }
 
-    private record Kept(long bytes, List<MemorySegment> pieces) {}
+    private record Kept(long bytes, List<MemorySegment> pieces) {
+    }
 
     /**
      * Prepares a keeper.
      *
-     * @param backend of the GPU, used only by this object, which the caller closes afterwards.
-     * @param maxBytes limit of the host memory for slabs.
-     * @throws IOException when the backend cannot share memory between processes.
+     * @param backend
+     *            of the GPU, used only by this object, which the caller closes afterwards.
+     * @param maxBytes
+     *            limit of the host memory for slabs.
+     * @param grown
+     *            gets the length of the host memory when it has grown, about 32 times at most. Any thread.
+     *
+     * @throws IOException
+     *             when the backend cannot share memory between processes.
      */
-    public SlabKeeper(GpuBackend backend, long maxBytes) throws IOException {
+    public SlabKeeper(GpuBackend backend, long maxBytes, LongConsumer grown) throws IOException {
         if (backend.virtualMemory() == null) {
-            throw new IOException("a GPU must have virtual memory, so that its slabs can be kept: backend="
-                + backend.name());
+            throw new IOException(
+                "a GPU must have virtual memory, so that its slabs can be kept: backend=" + backend.name());
         }
+        this.grown = grown;
+        reportBytes = maxBytes / 32;
         host = new HostMemory(backend::allocateStaging, maxBytes);
         transfers = new SlabTransfers(backend, this::submit);
     }
@@ -85,8 +98,11 @@ public final class SlabKeeper implements AutoCloseable {
     /**
      * Opens the GPU, then allocates host memory in the background.
      *
-     * @param aheadBytes host memory to allocate before it is needed.
-     * @throws IOException when the GPU cannot be opened.
+     * @param aheadBytes
+     *            host memory to allocate before it is needed.
+     *
+     * @throws IOException
+     *             when the GPU cannot be opened.
      */
     public void start(long aheadBytes) throws IOException {
         int result = opened();
@@ -111,9 +127,19 @@ public final class SlabKeeper implements AutoCloseable {
     private void allocateAhead(long bytes) {
         submit(() -> {
             if (host.allocatedBytes() < bytes && host.grow()) {
+                report(reportBytes);
                 allocateAhead(bytes);
+            } else {
+                report(1);
             }
         });
+    }
+
+    private void report(long leastBytes) {
+        if (host.allocatedBytes() - reportedBytes >= leastBytes) {
+            reportedBytes = host.allocatedBytes();
+            grown.accept(reportedBytes);
+        }
     }
 
     private void submit(Runnable task) {
@@ -127,8 +153,10 @@ public final class SlabKeeper implements AutoCloseable {
     /**
      * Serves a session until its end.
      *
-     * @param descriptor of a connected Unix stream socket, closed afterwards.
-     * @param clientBytes limit of the slabs that the session may store.
+     * @param descriptor
+     *            of a connected Unix stream socket, closed afterwards.
+     * @param clientBytes
+     *            limit of the slabs that the session may store.
      */
     public void serve(int descriptor, long clientBytes) {
         Client client = new Client(new ControlSocket(descriptor), clientBytes);
@@ -212,6 +240,7 @@ public final class SlabKeeper implements AutoCloseable {
             reply.accept(CUresult.CUDA_ERROR_OUT_OF_MEMORY);
             return;
         }
+        report(reportBytes);
         Kept kept = new Kept(bytes, pieces);
         client.bytes += bytes;
         client.moving.add(slab);

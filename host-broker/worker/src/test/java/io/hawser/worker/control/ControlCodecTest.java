@@ -99,7 +99,8 @@ class ControlCodecTest {
             new WorkerMessage.Share("n", "h", 1, 0, 1, true),
             new WorkerMessage.Unshare("n"), new WorkerMessage.Find("n"),
             new WorkerMessage.Release("n"), new WorkerMessage.SwappedOut(1, 2, ""),
-            new WorkerMessage.SwappedIn(1, 2, ""), new WorkerMessage.SwapWanted());
+            new WorkerMessage.SwappedIn(1, 2, ""), new WorkerMessage.SwapWanted(),
+            new WorkerMessage.SwapMoved(1), new WorkerMessage.Kept(1));
         List<String> written = new ArrayList<>();
         for (WorkerMessage message : all) {
             written.add(new ObjectMapper().readTree(codec.encode(message)).path("type").asText());

@@ -20,6 +20,7 @@ import java.util.Random;
 import java.util.ServiceLoader;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -36,6 +37,7 @@ class SlabKeeperTest {
     private Path folder;
     private GpuBackend backend;
     private SlabKeeper keeper;
+    private final List<Long> allocated = new CopyOnWriteArrayList<>();
     private ControlSocket session;
 
     @BeforeEach
@@ -43,7 +45,7 @@ class SlabKeeperTest {
         backend = ServiceLoader.load(GpuBackendProvider.class).stream().map(ServiceLoader.Provider::get)
             .filter(provider -> provider.name().equals("software")).findFirst().orElseThrow()
             .open(new BackendOptions(0, 1, 1, List.of()));
-        keeper = new SlabKeeper(backend, HostMemory.BLOCK_BYTES);
+        keeper = new SlabKeeper(backend, HostMemory.BLOCK_BYTES, allocated::add);
         keeper.start(0);
         session = connect();
     }
@@ -128,6 +130,7 @@ class SlabKeeperTest {
             assertEquals(0, store(slab));
         }
         assertEquals(CUresult.CUDA_ERROR_OUT_OF_MEMORY, store(4));
+        assertEquals(List.of(HostMemory.BLOCK_BYTES), allocated);
         int memory = slab();
         assertEquals(0, ask(session, SlabFrame.Action.LOAD, 0, SLAB, memory));
         Descriptors.close(memory);

@@ -20,7 +20,9 @@ public enum WorkerMessageType {
     RELEASE("release"),
     SWAPPED_OUT("swappedout"),
     SWAPPED_IN("swappedin"),
-    SWAP_WANTED("swapwanted");
+    SWAP_WANTED("swapwanted"),
+    SWAP_MOVED("swapmoved"),
+    KEPT("kept");
 
     private final String wireName;
 

@@ -19,7 +19,8 @@ class MessageTypesTest {
     @Test
     void shouldKeepTheNamesOfTheWorkersMessages() {
         assertEquals(List.of("ready", "jailed", "stats", "lost", "ended", "image", "stored", "want",
-            "unfit", "share", "unshare", "find", "release", "swappedout", "swappedin", "swapwanted"),
+            "unfit", "share", "unshare", "find", "release", "swappedout", "swappedin", "swapwanted",
+            "swapmoved", "kept"),
             Stream.of(WorkerMessageType.values()).map(WorkerMessageType::wireName).toList());
     }
 
