@@ -100,7 +100,7 @@ public sealed interface WorkerMessage {
      * The answer to the order to leave the GPU.
      *
      * @param bytes memory that the keeper has.
-     * @param ms time that it took.
+     * @param ms time in which memory was copied.
      * @param stays why the memory stays; empty when it has left.
      */
     record SwappedOut(long bytes, long ms, String stays) implements OfSwap {}
@@ -109,7 +109,7 @@ public sealed interface WorkerMessage {
      * The answer to the order to come back.
      *
      * @param bytes memory that has come back.
-     * @param ms time that it took.
+     * @param ms time in which memory was copied.
      * @param problem why some memory has not come back; empty when all has.
      */
     record SwappedIn(long bytes, long ms, String problem) implements OfSwap {}

@@ -208,7 +208,7 @@ public sealed interface WorkerMessage {
      * The session has left the GPU, or stays there.
      *
      * @param bytes length of the slabs that the keeper has got.
-     * @param ms time that it took, with the wait for running work.
+     * @param ms time in which pieces were copied, without waits for running work and for the other one of an exchange.
      * @param stays why the memory cannot move now; empty when it has left.
      */
     record SwappedOut(long bytes, long ms, String stays) implements WorkerMessage {
@@ -222,7 +222,7 @@ public sealed interface WorkerMessage {
      * The session is on the GPU again, or could not come back.
      *
      * @param bytes length of the slabs that have come back.
-     * @param ms time that it took.
+     * @param ms as in {@link SwappedOut}.
      * @param problem why slabs are still with the keeper; empty when all have come back.
      */
     record SwappedIn(long bytes, long ms, String problem) implements WorkerMessage {

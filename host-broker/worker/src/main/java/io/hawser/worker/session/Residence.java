@@ -64,7 +64,9 @@ public final class Residence {
     private KeeperLink keeper; // null when there is none any more: the memory stays on the GPU
     private Consumer<WorkerMessage> broker;
     private boolean hasAsked; // for the way in
-    private long sinceNs; // of the present move
+    private long sinceNs; // begin of the wait for running work
+    private long copiesSinceNs; // of the copies that run
+    private long copiesNs; // of the present move, without those that run
     private long movedBytes;
     private long limitBytes; // of the present move
     private long reportedBytes;
@@ -168,7 +170,7 @@ public final class Residence {
 
     /** Work or calls have not ended within the limit. */
     private void giveUp() {
-        if (isDraining() && elapsedMs() >= LIMIT_MS) {
+        if (isDraining() && System.nanoTime() - sinceNs >= TimeUnit.MILLISECONDS.toNanos(LIMIT_MS)) {
             stay("its work lasts for longer than " + LIMIT_MS + " ms");
         }
     }
@@ -197,6 +199,7 @@ public final class Residence {
     private void begin(List<Long> addresses) {
         movedBytes = 0;
         reportedBytes = 0;
+        copiesNs = 0;
         failure = "";
         pieces.addAll(addresses);
         next();
@@ -248,6 +251,9 @@ public final class Residence {
                 refused(address, result);
                 return;
             }
+            if (moving.isEmpty()) {
+                copiesSinceNs = System.nanoTime();
+            }
             moving.add(address);
             send(address, arena.pieceBytes(address), out.get(ValueLayout.JAVA_INT, 0));
         }
@@ -271,6 +277,9 @@ public final class Residence {
     private void moved(long address, int result) {
         if (session.isOver() || !moving.remove(address)) {
             return;
+        }
+        if (moving.isEmpty()) {
+            copiesNs += System.nanoTime() - copiesSinceNs;
         }
         if (result != 0) {
             refused(address, result);
@@ -308,7 +317,7 @@ public final class Residence {
             begin(session.objects().arena().pieces(true));
         } else if (problem.isEmpty()) {
             state = State.OUT; // the broker orders the rest in again
-            broker.accept(new WorkerMessage.SwappedIn(movedBytes, elapsedMs(), reason));
+            broker.accept(new WorkerMessage.SwappedIn(movedBytes, copiesMs(), reason));
         } else {
             session.end("its memory can be swapped neither out nor in: " + problem + "; " + reason, true,
                 CudaResult.UNKNOWN);
@@ -318,21 +327,21 @@ public final class Residence {
     private void end() {
         if (state == State.LEAVING) {
             state = State.OUT;
-            broker.accept(new WorkerMessage.SwappedOut(movedBytes, elapsedMs(), ""));
+            broker.accept(new WorkerMessage.SwappedOut(movedBytes, copiesMs(), ""));
             if (order.isHolding()) {
                 ask();
             }
             return;
         }
         state = State.IN;
-        broker.accept(problem.isEmpty() ? new WorkerMessage.SwappedIn(movedBytes, elapsedMs(), "")
-            : new WorkerMessage.SwappedOut(0, elapsedMs(), problem));
+        broker.accept(problem.isEmpty() ? new WorkerMessage.SwappedIn(movedBytes, copiesMs(), "")
+            : new WorkerMessage.SwappedOut(0, copiesMs(), problem));
         problem = "";
         order.resume();
     }
 
-    private long elapsedMs() {
-        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - sinceNs);
+    private long copiesMs() {
+        return TimeUnit.NANOSECONDS.toMillis(copiesNs);
     }
 
     /** A record waits. */
@@ -356,7 +365,6 @@ public final class Residence {
         } else if (state == State.OUT) {
             state = State.RETURNING;
             limitBytes = bytes;
-            sinceNs = System.nanoTime();
             hasAsked = false;
             begin(session.objects().arena().pieces(true));
         }
