@@ -19,6 +19,7 @@ import io.hawser.broker.model.StartException;
 import io.hawser.broker.nvml.GpuMonitor;
 import io.hawser.broker.pool.MpsFolder;
 import io.hawser.broker.pool.StartRules;
+import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerCommand;
 import io.hawser.broker.pool.WorkerPool;
 import io.hawser.broker.pool.WorkerPools;
@@ -346,7 +347,8 @@ public final class Broker {
             running.forEach(id -> sessions.end(id, reason));
             pools.stop(reason).thenRun(() -> stopped.complete(null));
         });
-        await(stopped, config.sessions().endTimeout().plus(STOP_MARGIN),
+        await(stopped, config.sessions().endTimeout().plus(STOP_MARGIN)
+            .plus(Worker.freeingTime(config.swap().memory().asLongValue())),
             "some workers have not ended in time; they end when the broker closes their control sockets");
         closeRegions(reason);
         tokenService.noteUses();

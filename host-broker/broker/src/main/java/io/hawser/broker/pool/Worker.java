@@ -41,6 +41,7 @@ public final class Worker implements ImagePeer {
     private static final ObjectMapper JSON = new ObjectMapper();
     /** Messages in a second; an honest worker sends two by itself. Stops a worker from keeping the broker busy. */
     private static final int MAX_MESSAGES_A_SECOND = 200;
+    private static final long FREEING_MS_A_GIB = 300; // on an H200's host 66 GiB took more than 5 s
     private static final int LINGER_MS = 500;
 
     /** Receives the events of a worker, on the event loop. */
@@ -56,7 +57,7 @@ public final class Worker implements ImagePeer {
     private final EventLoop loop;
     private final Confinement confinement;
     private Consumer<String> serve = vgpu -> {}; // tells the jail which vGPU this worker serves
-    private final Duration endTimeout;
+    private Duration endTimeout;
     private final Listener listener;
     private final long startedNs = System.nanoTime();
     private ChildProcess child;
@@ -308,7 +309,17 @@ public final class Worker implements ImagePeer {
      */
     public void keep(long maxBytes, long aheadBytes) {
         confinement.limitToSession(id, backend, 0, maxBytes);
+        endTimeout = endTimeout.plus(freeingTime(maxBytes));
         send(message(BrokerMessageType.KEEP).put("maxBytes", maxBytes).put("aheadBytes", aheadBytes));
+    }
+
+    /**
+     * How long the end of a keeper may take, in addition to that of another worker: the kernel frees pinned memory.
+     *
+     * @param maxBytes limit of the keeper's memory.
+     */
+    public static Duration freeingTime(long maxBytes) {
+        return Duration.ofMillis(FREEING_MS_A_GIB * (maxBytes >> 30));
     }
 
     /**
