@@ -35,8 +35,8 @@ public final class Residence {
     private static final long LIMIT_MS = 1000;
     private static final long INTERVAL_MS = 1;
     /**
-     * Longest part of a slab that moves at a time. A copy takes about 10 ms on a PCIe 5 link. What an exchange needs in
-     * addition to the memory of both sessions grows with it; the pieces of an exported block become more below it.
+     * Longest part of a slab that moves at a time. A copy takes about 10 ms on a PCIe 5 link. An exchange needs room
+     * for two pieces more than both sessions have. With shorter pieces, fewer blocks could be exported.
      */
     private static final long PIECE_BYTES = 512L << 20;
     /** The broker gets a report of each so many bytes, about 50 a second. */

@@ -8,8 +8,8 @@ record TurnSurroundings(Session session) implements Turns.Surroundings {
     }
 
     @Override
-    public void checkAgain(long delayMs) {
-        session.serveLater(session.turns()::checkLate, delayMs);
+    public void checkAgain(Runnable check, long delayMs) {
+        session.serveLater(check, delayMs);
     }
 
     @Override

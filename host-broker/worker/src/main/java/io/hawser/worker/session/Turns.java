@@ -46,8 +46,8 @@ public final class Turns {
         /** Calls {@link #reached} when all launches on a stream so far are done. */
         void mark(StreamState stream);
 
-        /** Calls {@link #checkLate} and serves held records after a delay in milliseconds. */
-        void checkAgain(long delayMs);
+        /** Runs a check and serves held records after a delay in milliseconds. */
+        void checkAgain(Runnable check, long delayMs);
 
         /** Wakes the broker, so that it reads the page. */
         void ring();
@@ -66,7 +66,10 @@ public final class Turns {
     private boolean busy; // the page has state BUSY, and launches are running or about to be issued
     private boolean holding; // a launch waits, for a turn or for the window
     private boolean waiting; // a launch waits for a turn
-    private boolean isCheckScheduled;
+    private final Runnable lateCheck = this::checkLate;
+    private final Runnable stallCheck = this::checkStall;
+    private boolean isLateCheckScheduled;
+    private long stallCheckNs = Long.MAX_VALUE; // when the next one is due; a held launch asks often
     private int seenPermit;
     private long busySinceNs;
     private long waitSinceNs;
@@ -127,7 +130,7 @@ public final class Turns {
         if (permit != TurnPage.FREE && inFlight >= window && !isStalled(now)) {
             holding = true;
             markAll();
-            around.checkAgain(stallNs / MS + 1);
+            scheduleStallCheck(now);
             return false;
         }
         holding = false;
@@ -160,6 +163,20 @@ public final class Turns {
             holding = false;
             page.setState(TurnPage.IDLE);
             around.ring();
+        }
+    }
+
+    private void scheduleStallCheck(long now) {
+        long due = progressNs + stallNs;
+        if (due < stallCheckNs) {
+            stallCheckNs = due;
+            around.checkAgain(stallCheck, (due - now) / MS + 1);
+        }
+    }
+
+    private void checkStall() {
+        if (clock.getAsLong() >= stallCheckNs) { // else an earlier check, whose time another one has shortened
+            stallCheckNs = Long.MAX_VALUE;
         }
     }
 
@@ -293,18 +310,15 @@ public final class Turns {
                     around.mark(running.get(i));
                 }
             }
-        } else if (!isPolled && !isCheckScheduled) {
-            isCheckScheduled = true;
-            around.checkAgain(LATE_CHECK_MS);
+        } else if (!isPolled && !isLateCheckScheduled) {
+            isLateCheckScheduled = true;
+            around.checkAgain(lateCheck, LATE_CHECK_MS);
         }
     }
 
-    /** Performs the check that {@link Surroundings#checkAgain} has scheduled. */
-    void checkLate() {
-        if (isCheckScheduled) {
-            isCheckScheduled = false;
-            markAll();
-        }
+    private void checkLate() {
+        isLateCheckScheduled = false;
+        markAll();
     }
 
     /** Whether a held launch can be issued now. Called while the session thread is idle. */

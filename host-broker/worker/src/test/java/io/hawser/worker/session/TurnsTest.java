@@ -6,7 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.shm.turns.TurnPage;
 import java.util.ArrayDeque;
+import java.util.List;
+import java.util.NavigableMap;
 import java.util.Queue;
+import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
 class TurnsTest {
@@ -18,7 +21,8 @@ class TurnsTest {
     private final Queue<Runnable> marks = new ArrayDeque<>(); // actions that run when the GPU has reached their marker
     private long nowNs = 1;
     private int rings;
-    private int checks;
+    private final NavigableMap<Long, Runnable> checks = new TreeMap<>(); // by time
+    private int scheduled;
     private final Turns turns = new Turns(new Turns.Surroundings() {
         @Override
         public void mark(StreamState of) {
@@ -27,8 +31,9 @@ class TurnsTest {
         }
 
         @Override
-        public void checkAgain(long delayMs) {
-            checks++;
+        public void checkAgain(Runnable check, long delayMs) {
+            checks.put(nowNs + delayMs * MS, check);
+            scheduled++;
         }
 
         @Override
@@ -177,7 +182,7 @@ class TurnsTest {
         page.setPermit(TurnPage.TURN);
         int first = launchAll(1000);
         assertFalse(launch());
-        assertTrue(checks > 0, "it schedules a check itself");
+        assertEquals(1, scheduled, "it schedules a check itself");
         int all = first;
         for (int i = 0; i < 10; i++) {
             nowNs += 1000 * MS;
@@ -186,6 +191,35 @@ class TurnsTest {
             all += more;
         }
         assertTrue(all >= first + 10);
+    }
+
+    /** A held launch asks again with each record and each end of work. */
+    @Test
+    void shouldWaitForAStallByOneCheck() {
+        page.setPermit(TurnPage.OPEN);
+        for (int batch = 0; batch < 50; batch++) {
+            launchAll(1000);
+            for (int i = 0; i < 100; i++) {
+                assertFalse(launch());
+            }
+            finish(MS);
+            runChecks();
+            assertTrue(checks.size() <= 2, () -> "checks=" + checks.size());
+        }
+        assertTrue(scheduled < 10, () -> "scheduled=" + scheduled);
+        launchAll(1000);
+        assertFalse(launch());
+        for (int i = 0; i < 3 && !turns.mayLaunch(); i++) { // it may be early, because work has ended since
+            nowNs = Math.max(nowNs, checks.firstKey());
+            runChecks();
+        }
+        assertTrue(launch(), "work that stalls is found by a check");
+    }
+
+    private void runChecks() {
+        List<Runnable> due = List.copyOf(checks.headMap(nowNs, true).values());
+        checks.headMap(nowNs, true).clear();
+        due.forEach(Runnable::run);
     }
 
     @Test
