@@ -13,13 +13,13 @@ import java.util.stream.Stream;
  * all memory that it may reserve. One that is out needs only the memory that cannot move. Waiting vGPUs come in the
  * order of their first wait, and nobody overtakes. For them the vGPU leaves that has been idle longest. If none is
  * idle, the vGPU leaves that has been there longest for its share. A vGPU that has just come stays for a while.
- * <p>
- * Two vGPUs can exchange their places. One leaves as far as the host's memory allows, and the other one comes as far as
- * the GPU's memory allows. Each move makes room for the other. The last piece waits until the whole vGPU has room. The
- * comer begins only when the host's memory for those that leave is already allocated, or is used up. So a shortage of
- * the host's memory never stops an exchange in the middle.
- * <p>
- * Times are in nanoseconds and never go back. Event loop only.
+ *
+ * <p>Two vGPUs can exchange their places. One leaves as far as the host's memory allows, and the other one comes as far
+ * as the GPU's memory allows. Each move makes room for the other. The last piece waits until the whole vGPU has room.
+ * The comer begins only when the host's memory for those that leave is already allocated, or is used up. So a shortage
+ * of the host's memory never stops an exchange in the middle.
+ *
+ * <p>Times are in nanoseconds and never go back. Event loop only.
  */
 final class Residency {
     /** How long a vGPU that could not leave is not asked again. */
@@ -32,16 +32,14 @@ final class Residency {
         /**
          * Its memory must leave the GPU; {@link Residency#left} follows.
          *
-         * @param limitBytes
-         *            how much may leave; a further call during the move raises it.
+         * @param limitBytes how much may leave; a further call during the move raises it.
          */
         void leave(long limitBytes);
 
         /**
          * Its memory can come back; {@link Residency#entered} follows.
          *
-         * @param limitBytes
-         *            how much may come; a further call during the move raises it.
+         * @param limitBytes how much may come; a further call during the move raises it.
          */
         void enter(long limitBytes);
     }
@@ -136,12 +134,9 @@ final class Residency {
     /**
      * Starts without vGPUs.
      *
-     * @param roomBytes
-     *            memory of the GPU for swappable vGPUs together.
-     * @param allocatedBytes
-     *            memory of the host for swapped sessions that is already allocated.
-     * @param totals
-     *            by vGPU; gets an entry for each that joins.
+     * @param roomBytes memory of the GPU for swappable vGPUs together.
+     * @param allocatedBytes memory of the host for swapped sessions that is already allocated.
+     * @param totals by vGPU; gets an entry for each that joins.
      */
     Residency(SwapRules rules, LongSupplier roomBytes, LongSupplier allocatedBytes, Map<String, Totals> totals) {
         this.rules = rules;
@@ -153,13 +148,9 @@ final class Residency {
     /**
      * Adds a session.
      *
-     * @param quotaBytes
-     *            memory that its vGPU reserves.
-     * @param share
-     *            its vGPU's compute share, 1 or more.
-     * @param heldBytes
-     *            memory that the vGPU's sessions hold on the GPU now.
-     *
+     * @param quotaBytes memory that its vGPU reserves.
+     * @param share its vGPU's compute share, 1 or more.
+     * @param heldBytes memory that the vGPU's sessions hold on the GPU now.
      * @return whether its memory begins on the GPU; if not, the session asks by {@link #want}.
      */
     boolean join(Seat seat, String vgpu, long quotaBytes, int share, LongSupplier heldBytes, long nowNs) {
@@ -230,8 +221,7 @@ final class Residency {
     /**
      * A part of a session has moved.
      *
-     * @param bytes
-     *            what has moved since the order.
+     * @param bytes what has moved since the order.
      */
     void moved(Seat seat, long bytes, long nowNs) {
         Member member = members.get(seat);
@@ -250,10 +240,8 @@ final class Residency {
     /**
      * A session has answered {@link Seat#leave}.
      *
-     * @param bytes
-     *            its memory that is out now.
-     * @param stays
-     *            why its memory has stayed; empty when it has left.
+     * @param bytes its memory that is out now.
+     * @param stays why its memory has stayed; empty when it has left.
      */
     void left(Seat seat, long bytes, String stays, long nowNs) {
         Member member = members.get(seat);
@@ -320,10 +308,8 @@ final class Residency {
     /**
      * A session has answered {@link Seat#enter}.
      *
-     * @param bytes
-     *            its memory that has come back.
-     * @param isIn
-     *            whether that is all; else it must be told again.
+     * @param bytes its memory that has come back.
+     * @param isIn whether that is all; else it must be told again.
      */
     void entered(Seat seat, long bytes, boolean isIn) {
         Member member = members.get(seat);
@@ -338,9 +324,9 @@ final class Residency {
     }
 
     /**
-     * Lets vGPUs come and go. Call it after each change, and now and then while somebody waits.
+     * Lets vGPUs come and go. Call it after each change, and now and then while it returns true.
      *
-     * @return whether somebody waits.
+     * @return whether somebody waits or moves.
      */
     boolean step(long nowNs) {
         feed(nowNs);
@@ -361,7 +347,7 @@ final class Residency {
             tenant.members.stream().filter(member -> member.place == Place.OUT || member.place == Place.ENTERING)
                 .toList().forEach(member -> enter(member, Long.MAX_VALUE, nowNs));
         }
-        return false;
+        return tenants.values().stream().anyMatch(Tenant::isMoving);
     }
 
     private Stream<Tenant> leaving() {

@@ -28,7 +28,7 @@ import org.jboss.logging.Logger;
  */
 public final class Swapping implements SwapSource {
     private static final Logger LOG = Logger.getLogger(Swapping.class);
-    private static final long STEP_MS = 50; // while somebody waits
+    private static final long STEP_MS = 50; // while somebody waits or moves
     private static final long RETRY_MS = 1000; // after memory that could not come back
     private static final int MAX_RETRIES = 30;
     private static final SwapInfo NO_SESSION = new SwapInfo(true, 0, 0, 0, 0, "");
@@ -102,8 +102,7 @@ public final class Swapping implements SwapSource {
     /**
      * Starts without sessions.
      *
-     * @param pools
-     *            the workers; asked after the first report of the GPUs.
+     * @param pools the workers; asked after the first report of the GPUs.
      */
     public Swapping(EventLoop loop, SwapConfig settings, VgpuTable vgpus, Supplier<WorkerPools> pools,
         Ledgers ledgers) {
@@ -186,11 +185,8 @@ public final class Swapping implements SwapSource {
     /**
      * Gives the worker of a swappable vGPU its way to the keeper, before its session.
      *
-     * @param uuids
-     *            of the session's GPUs.
-     *
-     * @throws PosixException
-     *             when the worker cannot be told; it is then unusable.
+     * @param uuids of the session's GPUs.
+     * @throws PosixException when the worker cannot be told; it is then unusable.
      */
     public void join(Worker worker, String name, List<String> uuids) throws PosixException {
         VgpuView view = vgpus.find(name).orElse(null);
@@ -291,12 +287,12 @@ public final class Swapping implements SwapSource {
     }
 
     private void step(Gpu gpu) {
-        boolean isWaiting = gpu.residency.step(System.nanoTime());
+        boolean isUnsettled = gpu.residency.step(System.nanoTime());
         for (Residency.Seat seat : gpu.residency.stuck(System.nanoTime())) {
             ((Place) seat).worker
                 .end("its memory has not moved for " + TimeUnit.NANOSECONDS.toSeconds(Residency.STUCK_NS) + " s");
         }
-        if (isWaiting && !gpu.isStepping) {
+        if (isUnsettled && !gpu.isStepping) {
             gpu.isStepping = true;
             loop.schedule(() -> {
                 gpu.isStepping = false;

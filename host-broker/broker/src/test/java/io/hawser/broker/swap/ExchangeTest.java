@@ -245,8 +245,10 @@ class ExchangeTest {
         assertTrue(first.heldBytes > 0 && second.limitBytes >= PIECE, () -> "limit=" + second.limitBytes);
         assertEquals(List.of(second), residency.stuck(now + Residency.STUCK_NS), "the other one waits for it");
         second.end();
+        assertTrue(residency.step(now), "the first one moves, although nobody waits");
         settle();
         assertEquals(Place.OUT, first.place);
+        assertFalse(residency.step(now));
         assertEquals(List.of(), residency.stuck(now + Residency.STUCK_NS));
     }
 

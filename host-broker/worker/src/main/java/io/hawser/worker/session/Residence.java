@@ -20,15 +20,15 @@ import java.util.function.Consumer;
 /**
  * The place of a session's slabs: the GPU, or the keeper of the GPU. The broker orders them out and back in. The guest
  * notices only that its requests wait.
- * <p>
- * On the way out the session serves no further record, except questions about the state of work. When all work has
+ *
+ * <p>On the way out the session serves no further record, except questions about the state of work. When all work has
  * ended, the keeper copies one slab after the other, and each slab's memory is freed. If work goes on for longer than
  * {@value #LIMIT_MS} ms, or memory cannot move, the session goes on as before, and the broker gets the reason.
- * <p>
- * The broker limits how much moves and raises the limit, so that two sessions can exchange their places.
- * <p>
- * While the slabs are out, the first record that waits makes the session ask the broker. With the broker's order each
- * slab gets new memory at its addresses, and then its bytes. Session thread only.
+ *
+ * <p>The broker limits how much moves and raises the limit, so that two sessions can exchange their places.
+ *
+ * <p>While the slabs are out, the first record that waits makes the session ask the broker. With the broker's order
+ * each slab gets new memory at its addresses, and then its bytes. Session thread only.
  */
 public final class Residence {
     /** How long running work may delay the way out. */
@@ -82,12 +82,9 @@ public final class Residence {
     /**
      * Lets the memory move. Call it before the session starts.
      *
-     * @param link
-     *            the way to the keeper; the caller closes it.
-     * @param isOut
-     *            whether the session begins without room on the GPU.
-     * @param to
-     *            sends messages to the broker.
+     * @param link the way to the keeper; the caller closes it.
+     * @param isOut whether the session begins without room on the GPU.
+     * @param to sends messages to the broker.
      */
     public void use(KeeperLink link, boolean isOut, Consumer<WorkerMessage> to) {
         keeper = link;
@@ -113,8 +110,7 @@ public final class Residence {
     /**
      * The broker wants the slabs out. It gets {@link WorkerMessage.SwappedOut}.
      *
-     * @param bytes
-     *            limit of what may move; a further call during the move raises it.
+     * @param bytes limit of what may move; a further call during the move raises it.
      */
     public void leave(long bytes) {
         if (state == State.DRAINING || state == State.LEAVING) {
@@ -355,8 +351,7 @@ public final class Residence {
     /**
      * The GPU has room for slabs. The broker gets {@link WorkerMessage.SwappedIn} when all are back.
      *
-     * @param bytes
-     *            limit of what may move; a further call during the move raises it.
+     * @param bytes limit of what may move; a further call during the move raises it.
      */
     public void enter(long bytes) {
         if (state == State.RETURNING) {

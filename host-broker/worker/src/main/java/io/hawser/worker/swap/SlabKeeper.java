@@ -68,15 +68,10 @@ public final class SlabKeeper implements AutoCloseable {
     /**
      * Prepares a keeper.
      *
-     * @param backend
-     *            of the GPU, used only by this object, which the caller closes afterwards.
-     * @param maxBytes
-     *            limit of the host memory for slabs.
-     * @param grown
-     *            gets the length of the host memory when it has grown, about 32 times at most. Any thread.
-     *
-     * @throws IOException
-     *             when the backend cannot share memory between processes.
+     * @param backend of the GPU, used only by this object, which the caller closes afterwards.
+     * @param maxBytes limit of the host memory for slabs.
+     * @param grown gets the length of the host memory when it has grown, about 32 times at most. Any thread.
+     * @throws IOException when the backend cannot share memory between processes.
      */
     public SlabKeeper(GpuBackend backend, long maxBytes, LongConsumer grown) throws IOException {
         if (backend.virtualMemory() == null) {
@@ -98,11 +93,8 @@ public final class SlabKeeper implements AutoCloseable {
     /**
      * Opens the GPU, then allocates host memory in the background.
      *
-     * @param aheadBytes
-     *            host memory to allocate before it is needed.
-     *
-     * @throws IOException
-     *             when the GPU cannot be opened.
+     * @param aheadBytes host memory to allocate before it is needed.
+     * @throws IOException when the GPU cannot be opened.
      */
     public void start(long aheadBytes) throws IOException {
         int result = opened();
@@ -153,10 +145,8 @@ public final class SlabKeeper implements AutoCloseable {
     /**
      * Serves a session until its end.
      *
-     * @param descriptor
-     *            of a connected Unix stream socket, closed afterwards.
-     * @param clientBytes
-     *            limit of the slabs that the session may store.
+     * @param descriptor of a connected Unix stream socket, closed afterwards.
+     * @param clientBytes limit of the slabs that the session may store.
      */
     public void serve(int descriptor, long clientBytes) {
         Client client = new Client(new ControlSocket(descriptor), clientBytes);
