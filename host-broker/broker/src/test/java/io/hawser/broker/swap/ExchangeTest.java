@@ -24,6 +24,8 @@ class ExchangeTest {
     private long allocatedBytes;
     private long now = 1;
     private Residency residency;
+    private Session first;
+    private Session second;
 
     private void open(long host, long allocated) {
         hostBytes = host;
@@ -142,6 +144,18 @@ class ExchangeTest {
         }
     }
 
+    /** The first session is on the GPU, and the second one waits with 60 bytes on the host. */
+    private void startExchange(long host, long allocated, long firstBytes) {
+        open(host, allocated);
+        first = new Session("first", ROOM);
+        first.heldBytes = firstBytes;
+        second = new Session("second", ROOM);
+        residency.left(second, 60, "", now);
+        second.keptBytes = 60;
+        second.want();
+        pass(5);
+    }
+
     private void pass(double seconds) {
         now += (long) (seconds * SECOND);
         residency.step(now);
@@ -167,14 +181,7 @@ class ExchangeTest {
 
     @Test
     void shouldCopyInBothDirectionsAtOnce() {
-        open(200, 200);
-        Session first = new Session("first", ROOM);
-        first.heldBytes = 60;
-        Session second = new Session("second", ROOM);
-        residency.left(second, 60, "", now);
-        second.keptBytes = 60;
-        second.want();
-        pass(5);
+        startExchange(200, 200, 60);
         first.move(); // drained
         second.move();
         assertEquals(Place.LEAVING, first.place);
@@ -189,14 +196,7 @@ class ExchangeTest {
 
     @Test
     void shouldNotBeginToComeBeforeTheHostsMemoryIsAllocated() {
-        open(200, 60);
-        Session first = new Session("first", ROOM);
-        first.heldBytes = 60;
-        Session second = new Session("second", ROOM);
-        residency.left(second, 60, "", now);
-        second.keptBytes = 60;
-        second.want();
-        pass(5);
+        startExchange(200, 60, 60);
         first.move();
         assertFalse(second.move());
         assertEquals(0, second.heldBytes);
@@ -206,14 +206,7 @@ class ExchangeTest {
 
     @Test
     void shouldKeepAVgpuThatTheHostHasNoRoomFor() {
-        open(62, 62);
-        Session first = new Session("first", ROOM);
-        first.heldBytes = 61;
-        Session second = new Session("second", ROOM);
-        residency.left(second, 60, "", now);
-        second.keptBytes = 60;
-        second.want();
-        pass(5);
+        startExchange(62, 62, 61);
         assertEquals(Place.IN, first.place);
         assertEquals("the host's memory for swapped sessions is too small: maxBytes=62 swappedBytes=60 usedBytes=61",
             residency.stays("first"));
@@ -227,14 +220,7 @@ class ExchangeTest {
 
     @Test
     void shouldNameSessionsWhoseMovesStandStill() {
-        open(64, 64);
-        Session first = new Session("first", ROOM);
-        first.heldBytes = 60;
-        Session second = new Session("second", ROOM);
-        residency.left(second, 60, "", now);
-        second.keptBytes = 60;
-        second.want();
-        pass(5);
+        startExchange(64, 64, 60);
         assertEquals(Place.DRAINING, first.place);
         assertEquals(List.of(), residency.stuck(now));
         assertEquals(List.of(first), residency.stuck(now + Residency.STUCK_NS));
