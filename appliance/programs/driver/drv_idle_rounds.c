@@ -1,14 +1,12 @@
 /* Adds to blocks of device memory in rounds, and does nothing in between, as a notebook does. All addresses and values
- * stay.
+ * stay. Of large blocks the program checks about 256 windows in all, at regular distances. Its last line has the
+ * seconds from READY to the end of the last round; without --wait, from the first round.
  *
  *   --mib N       memory of all blocks; default 16
  *   --blocks N    number of blocks; default 8
  *   --rounds N    default 3
  *   --pause-ms N  time between two rounds; default 0
- *   --wait 1      prints READY after the first round, and goes on when the standard input ends
- *
- * It checks windows of large blocks, at regular distances, about 256 in all. Its last line has the seconds from READY
- * to the end of the last round; without --wait, from the first round. */
+ *   --wait 1      prints READY after the first round, and goes on when the standard input ends */
 #include "check_driver.h"
 
 #include <time.h>

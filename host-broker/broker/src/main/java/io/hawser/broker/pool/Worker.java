@@ -41,7 +41,7 @@ public final class Worker implements ImagePeer {
     private static final ObjectMapper JSON = new ObjectMapper();
     /** Messages in a second; an honest worker sends two by itself. Stops a worker from keeping the broker busy. */
     private static final int MAX_MESSAGES_A_SECOND = 200;
-    private static final long FREEING_MS_A_GIB = 300; // on an H200's host 66 GiB took more than 5 s
+    private static final long FREEING_MS_A_GIB = 300; // on an H200's host 66 GiB took 12 s
     private static final int LINGER_MS = 500;
 
     /** Receives the events of a worker, on the event loop. */

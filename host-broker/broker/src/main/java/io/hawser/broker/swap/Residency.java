@@ -61,6 +61,11 @@ final class Residency {
             this.seat = seat;
             this.place = place;
         }
+
+        /** Memory that has come back so far, on the way in. */
+        long cameBytes() {
+            return place == Place.ENTERING ? beganBytes - outBytes : 0;
+        }
     }
 
     private static final class Tenant {
@@ -375,8 +380,7 @@ final class Residency {
         if (member == null || tenant.isLeaving || !isSafe()) {
             return;
         }
-        long came = member.place == Place.OUT ? 0 : member.beganBytes - member.outBytes;
-        long limit = Math.min(came + freeBytes(), came + member.outBytes - 1); // its last piece waits
+        long limit = member.cameBytes() + Math.min(freeBytes(), member.outBytes - 1); // its last piece waits
         if (member.place == Place.ENTERING || limit >= rules.pieceBytes()) {
             enter(member, limit, nowNs);
         }
@@ -400,9 +404,7 @@ final class Residency {
         }
         Member first = first(comer);
         long waits = first == null ? comes : comes - first.outBytes + rules.pieceBytes();
-        long free = roomBytes.getAsLong()
-            - tenants.values().stream().filter(other -> other != tenant).mapToLong(Tenant::neededBytes).sum()
-            - used;
+        long free = freeBytes() + tenant.neededBytes() - used;
         return used + waits <= room && room - comes + free >= 2 * rules.pieceBytes();
     }
 
@@ -416,7 +418,7 @@ final class Residency {
         return switch (member.place) {
             case IN, OUT -> false;
             case LEAVING -> !member.isDrained || member.limitBytes - member.outBytes >= rules.pieceBytes();
-            case ENTERING -> member.limitBytes - (member.beganBytes - member.outBytes) >= rules.pieceBytes();
+            case ENTERING -> member.limitBytes - member.cameBytes() >= rules.pieceBytes();
         };
     }
 

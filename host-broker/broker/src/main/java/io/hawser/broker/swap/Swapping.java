@@ -310,8 +310,7 @@ public final class Swapping implements SwapSource {
         }
         String stays = gpu.keeper == null ? "the keeper of its GPU is not ready" : gpu.residency.stays(vgpu);
         pictures.put(vgpu, new SwapInfo(gpu.residency.isIn(vgpu), 0, gpu.residency.outBytes(vgpu), sums.swaps(),
-            TimeUnit.NANOSECONDS.toMillis(sums.waitedNs() + gpu.residency.waitingNs(vgpu, System.nanoTime())),
-            stays));
+            TimeUnit.NANOSECONDS.toMillis(sums.waitedNs() + gpu.residency.waitingNs(vgpu, System.nanoTime())), stays));
     }
 
     @Override

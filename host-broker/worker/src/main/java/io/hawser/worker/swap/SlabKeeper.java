@@ -21,7 +21,6 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.Semaphore;
-import java.util.function.IntConsumer;
 import java.util.function.LongConsumer;
 
 /**
@@ -40,10 +39,10 @@ public final class SlabKeeper implements AutoCloseable {
     private final HostMemory host;
     private final LongConsumer grown;
     private final long reportBytes;
-    private long reportedBytes;
     private final SlabTransfers transfers;
     private final ExecutorService thread = Executors.newSingleThreadExecutor(task -> daemon("keeper", task));
     private final Set<Client> clients = ConcurrentHashMap.newKeySet();
+    private long reportedBytes; // to `grown`
 
     /** A session. The keeper's thread uses it, and the session's two threads use what is thread-safe. */
     private static final class Client {
@@ -62,8 +61,7 @@ public final class SlabKeeper implements AutoCloseable {
         }
     }
 
-    private record Kept(long bytes, List<MemorySegment> pieces) {
-    }
+    private record Kept(long bytes, List<MemorySegment> pieces) {}
 
     /**
      * Prepares a keeper.
@@ -75,8 +73,8 @@ public final class SlabKeeper implements AutoCloseable {
      */
     public SlabKeeper(GpuBackend backend, long maxBytes, LongConsumer grown) throws IOException {
         if (backend.virtualMemory() == null) {
-            throw new IOException(
-                "a GPU must have virtual memory, so that its slabs can be kept: backend=" + backend.name());
+            throw new IOException("a GPU must have virtual memory, so that its slabs can be kept: backend="
+                + backend.name());
         }
         this.grown = grown;
         reportBytes = maxBytes / 32;
@@ -201,15 +199,13 @@ public final class SlabKeeper implements AutoCloseable {
     }
 
     private void handle(Client client, SlabFrame request, int descriptor) {
-        IntConsumer reply = result -> client.replies.add(request.reply(result));
         try {
-            if (client.moving.contains(request.slab())) {
-                reply.accept(CUresult.CUDA_ERROR_INVALID_VALUE);
-                return;
-            }
-            switch (request.action()) {
-                case STORE -> store(client, request, descriptor, reply);
-                case LOAD -> load(client, request, descriptor, reply);
+            int refusal = switch (request.action()) {
+                case STORE -> store(client, request, descriptor);
+                case LOAD -> load(client, request, descriptor);
+            };
+            if (refusal != 0) {
+                client.replies.add(request.reply(refusal));
             }
         } finally {
             if (descriptor >= 0) {
@@ -218,52 +214,46 @@ public final class SlabKeeper implements AutoCloseable {
         }
     }
 
-    private void store(Client client, SlabFrame request, int descriptor, IntConsumer reply) {
-        long slab = request.slab();
+    /** Begins a copy, which {@link #ended} follows, and returns 0; or returns the CUresult of a refusal. */
+    private int store(Client client, SlabFrame request, int descriptor) {
         long bytes = request.bytes();
-        if (bytes <= 0 || client.slabs.containsKey(slab)) {
-            reply.accept(CUresult.CUDA_ERROR_INVALID_VALUE);
-            return;
+        if (bytes <= 0 || client.slabs.containsKey(request.slab()) || client.moving.contains(request.slab())) {
+            return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
         List<MemorySegment> pieces = bytes > client.maxBytes - client.bytes ? null : host.take(bytes);
         if (pieces == null) {
-            reply.accept(CUresult.CUDA_ERROR_OUT_OF_MEMORY);
-            return;
+            return CUresult.CUDA_ERROR_OUT_OF_MEMORY;
         }
         report(reportBytes);
         Kept kept = new Kept(bytes, pieces);
         client.bytes += bytes;
-        client.moving.add(slab);
-        transfers.store(descriptor, bytes, pieces, result -> {
-            client.moving.remove(slab);
-            keep(client, slab, kept, result == 0);
-            reply.accept(result);
-        });
+        client.moving.add(request.slab());
+        transfers.store(descriptor, bytes, pieces, result -> ended(client, request, kept, result));
+        return 0;
     }
 
-    private void load(Client client, SlabFrame request, int descriptor, IntConsumer reply) {
-        long slab = request.slab();
-        Kept kept = client.slabs.get(slab);
+    /** As {@link #store}. */
+    private int load(Client client, SlabFrame request, int descriptor) {
+        Kept kept = client.slabs.get(request.slab()); // not of one whose copy runs
         if (kept == null || kept.bytes != request.bytes()) {
-            reply.accept(CUresult.CUDA_ERROR_INVALID_VALUE);
-            return;
+            return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
-        client.slabs.remove(slab);
-        client.moving.add(slab);
-        transfers.load(descriptor, kept.bytes, kept.pieces, result -> {
-            client.moving.remove(slab);
-            keep(client, slab, kept, result != 0);
-            reply.accept(result);
-        });
+        client.slabs.remove(request.slab());
+        client.moving.add(request.slab());
+        transfers.load(descriptor, kept.bytes, kept.pieces, result -> ended(client, request, kept, result));
+        return 0;
     }
 
-    /** Keeps a slab after its copy, or gives its memory back. */
-    private void keep(Client client, long slab, Kept kept, boolean isKept) {
-        if (isKept && !client.isGone) {
-            client.slabs.put(slab, kept);
+    /** Ends a copy: keeps the slab that is on the host now, or gives its memory back. */
+    private void ended(Client client, SlabFrame request, Kept kept, int result) {
+        client.moving.remove(request.slab());
+        boolean isStored = (result == 0) == (request.action() == SlabFrame.Action.STORE);
+        if (isStored && !client.isGone) {
+            client.slabs.put(request.slab(), kept);
         } else {
             drop(client, kept);
         }
+        client.replies.add(request.reply(result));
     }
 
     /** Ends the work. What is kept is lost, and the sessions learn that their keeper has gone. */
