@@ -3,9 +3,7 @@ package io.hawser.check;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.EnumSet;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -82,7 +80,7 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
         int atOnce = -1;
         List<String> settings = new ArrayList<>();
         Duration timeout = Duration.ofSeconds(60);
-        Iterator<String> rest = Arrays.asList(arguments).iterator();
+        Arguments rest = new Arguments(arguments);
         while (rest.hasNext()) {
             String option = rest.next();
             switch (option) {
@@ -91,23 +89,23 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
                 case "--markdown" -> markdown = true;
                 case "--keep" -> keep = true;
                 case "--no-benchmarks" -> benchmarks = false;
-                case "--json" -> json = Optional.of(Path.of(value(option, rest)));
-                case "--cuda-lib" -> cudaLibrary = Optional.of(Path.of(value(option, rest)));
+                case "--json" -> json = Optional.of(Path.of(rest.value()));
+                case "--cuda-lib" -> cudaLibrary = Optional.of(Path.of(rest.value()));
                 case "--programs" -> {
-                    String names = value(option, rest);
+                    String names = rest.value();
                     runPrograms = !names.equals("none");
                     programs = switch (names) {
                         case "none" -> List.of();
                         case "all" -> List.of("all");
-                        default -> list(names);
+                        default -> Arguments.list(names);
                     };
                 }
-                case "--carriers" -> carriers = carriers(value(option, rest));
-                case "--backend" -> backend = oneOf(option, value(option, rest), "auto", "software", "nvidia");
-                case "--tenants" -> tenants = tenants(value(option, rest));
-                case "--at-once" -> atOnce = atOnce(value(option, rest));
-                case "--setting" -> settings.add(setting(value(option, rest)));
-                case "--timeout" -> timeout = Duration.ofSeconds(number(option, value(option, rest), MAX_TIMEOUT_S));
+                case "--carriers" -> carriers = rest.ways(Way.TCP, Way.SHM);
+                case "--backend" -> backend = rest.oneOf("auto", "software", "nvidia");
+                case "--tenants" -> tenants = tenants(rest);
+                case "--at-once" -> atOnce = atOnce(rest);
+                case "--setting" -> settings.add(rest.setting());
+                case "--timeout" -> timeout = Duration.ofSeconds(rest.number(1, MAX_TIMEOUT_S));
                 default -> throw new UsageException("unknown argument: " + option);
             }
         }
@@ -121,71 +119,19 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
             atOnce, List.copyOf(settings), timeout, keep, cudaLibrary);
     }
 
-    private static String value(String option, Iterator<String> rest) throws UsageException {
-        if (!rest.hasNext()) {
-            throw new UsageException(option + " needs a value");
-        }
-        return rest.next();
-    }
-
-    private static List<String> list(String text) {
-        return Arrays.stream(text.split(",")).map(String::strip).filter(s -> !s.isEmpty()).distinct().toList();
-    }
-
-    private static Set<Way> carriers(String text) throws UsageException {
-        Set<Way> carriers = EnumSet.noneOf(Way.class);
-        for (String name : list(text)) {
-            carriers.add(switch (name) {
-                case "tcp" -> Way.TCP;
-                case "shm" -> Way.SHM;
-                default -> throw new UsageException("there is no such carrier: " + name + " (there are: tcp, shm)");
-            });
-        }
-        if (carriers.isEmpty()) {
-            throw new UsageException("--carriers needs tcp, shm or both");
-        }
-        return carriers;
-    }
-
-    private static List<Integer> tenants(String text) throws UsageException {
+    private static List<Integer> tenants(Arguments rest) throws UsageException {
         List<Integer> counts = new ArrayList<>();
+        String text = rest.value();
         if (!text.equals("none")) {
-            for (String count : list(text)) {
-                counts.add(number("--tenants", count, MAX_TENANTS));
+            for (String count : Arguments.list(text)) {
+                counts.add(rest.number(count, 1, MAX_TENANTS));
             }
         }
         return List.copyOf(counts);
     }
 
-    private static int atOnce(String text) throws UsageException {
-        return text.equals("none") ? 0 : number("--at-once", text, MAX_AT_ONCE);
-    }
-
-    private static String setting(String text) throws UsageException {
-        if (!text.matches("hawser\\.[a-z.-]+=.*")) {
-            throw new UsageException("--setting needs a setting of the broker, such as hawser.pool.max-starting=8: "
-                + text);
-        }
-        return text;
-    }
-
-    private static int number(String option, String text, int most) throws UsageException {
-        int number;
-        try {
-            number = Integer.parseInt(text);
-        } catch (NumberFormatException e) {
-            throw new UsageException(option + " needs a number: " + text);
-        }
-        if (number < 1 || number > most) {
-            throw new UsageException(option + " needs a number of 1 to " + most + ": " + text);
-        }
-        return number;
-    }
-
-    private static String oneOf(String option, String value, String... allowed) throws UsageException {
-        if (!List.of(allowed).contains(value)) {
-            throw new UsageException(option + " needs one of " + String.join(", ", allowed) + ": " + value);
-        }
-        return value;
+    private static int atOnce(Arguments rest) throws UsageException {
+        String text = rest.value();
+        return text.equals("none") ? 0 : rest.number(text, 1, MAX_AT_ONCE);
     }
 }
