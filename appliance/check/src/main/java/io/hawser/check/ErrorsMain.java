@@ -51,7 +51,7 @@ public final class ErrorsMain {
                 }
             }
         } catch (UsageException e) {
-            System.exit(Standalone.refuse(e, USAGE));
+            System.exit(Standalone.refuse(e, "--errors"));
             return;
         }
         System.exit(run(new Errors.Settings(seed, calls, backend, trace, json), keep));

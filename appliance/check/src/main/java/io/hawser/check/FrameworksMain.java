@@ -68,7 +68,7 @@ public final class FrameworksMain {
                 }
             }
         } catch (UsageException e) {
-            System.exit(Standalone.refuse(e, USAGE));
+            System.exit(Standalone.refuse(e, "--frameworks"));
             return;
         }
         System.exit(run(settings, json, markdown, keep, list));

@@ -43,7 +43,7 @@ public final class SoakMain {
                 }
             }
         } catch (UsageException e) {
-            System.exit(Standalone.refuse(e, USAGE));
+            System.exit(Standalone.refuse(e, "--soak"));
             return;
         }
         System.exit(run(time, backend, seed, keep));

@@ -52,9 +52,9 @@ final class Standalone {
         }
     }
 
-    /** Prints what is wrong with a command line, and how the check is called. Returns the exit status. */
-    static int refuse(UsageException e, String usage) {
-        System.err.println("hawser-check: " + e.getMessage() + "\n" + usage);
+    /** Prints the error of a command line. Returns the exit status. */
+    static int refuse(UsageException e, String mode) {
+        System.err.println("hawser-check: " + e.getMessage() + " (see " + mode + " --help)");
         return CheckException.REFUSED;
     }
 }

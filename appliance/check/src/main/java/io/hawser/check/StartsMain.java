@@ -45,7 +45,7 @@ public final class StartsMain {
                 }
             }
         } catch (UsageException e) {
-            System.exit(Standalone.refuse(e, USAGE));
+            System.exit(Standalone.refuse(e, "--starts"));
             return;
         }
         System.exit(run(rounds, clients, pause, backend, keep));
