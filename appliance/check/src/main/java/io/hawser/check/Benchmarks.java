@@ -1,11 +1,6 @@
 package io.hawser.check;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -17,9 +12,6 @@ import java.util.concurrent.CompletableFuture;
 
 /** Runs the benchmark in every way and collects the figures. One thread. */
 final class Benchmarks {
-    private static final ObjectMapper JSON = new ObjectMapper();
-    private static final String READY = "READY";
-    private static final int LOOK_EVERY_MS = 2;
     private static final int IDLE_SESSIONS = 16;
     private static final int IDLE_S = 5;
     private static final String AT_ONCE_PROGRAM = "drv_vector_add";
@@ -50,6 +42,7 @@ final class Benchmarks {
     }
 
     private final Guests guests;
+    private final HeldPrograms held;
     private final Extent extent;
     private final Progress progress;
     private final Figures figures = new Figures();
@@ -57,6 +50,7 @@ final class Benchmarks {
 
     Benchmarks(Guests guests, Extent extent, Progress progress) {
         this.guests = guests;
+        held = new HeldPrograms(guests.children(), LIMIT);
         this.extent = extent;
         this.progress = progress;
     }
@@ -92,7 +86,7 @@ final class Benchmarks {
     /** Measures what the machine achieves without CUDA. */
     void limits(Way any, BrokerChild broker) {
         attempt("limits of this machine: a plain socket, shared memory",
-            () -> lines(run(any, broker, List.of("limits"))).forEach(
+            () -> run(any, broker, List.of("limits")).lines().forEach(
                 line -> figures.putLimit(line.path("name").asText(), line.path("value").asDouble())));
     }
 
@@ -101,8 +95,8 @@ final class Benchmarks {
         for (Way way : ways) {
             attempt("calls, copies and loops: " + way.label(), () -> {
                 settle(way, broker);
-                for (JsonNode line : lines(run(way, broker, List.of("calls", "small", "copies", "managed",
-                    "applications")))) {
+                for (JsonNode line : run(way, broker, List.of("calls", "small", "copies", "managed",
+                    "applications")).lines()) {
                     String name = line.path("name").asText();
                     figures.put(way, name, line.path("value").asDouble());
                     if (line.has("mean")) {
@@ -125,7 +119,7 @@ final class Benchmarks {
                     Map<String, List<Double>> all = new HashMap<>();
                     for (int i = 0; i < extent.starts(); i++) {
                         settle(way, broker);
-                        for (JsonNode line : lines(run(way, broker, List.of("start")))) {
+                        for (JsonNode line : run(way, broker, List.of("start")).lines()) {
                             all.computeIfAbsent(line.path("name").asText(), n -> new ArrayList<>())
                                 .add(line.path("value").asDouble());
                         }
@@ -147,9 +141,9 @@ final class Benchmarks {
                     settle(way, broker);
                     List<Double> ms = new ArrayList<>();
                     List<String> arguments = arguments("tenant");
-                    for (Guests.Started tenant : together(way, broker, count, Installation.BENCHMARK, arguments,
-                        () -> {})) {
-                        lines(tenant).forEach(line -> ms.add(line.path("value").asDouble()));
+                    for (Guests.Started tenant : held.together(count,
+                        i -> guests.start(way, broker, Installation.BENCHMARK, arguments), () -> {})) {
+                        tenant.lines().forEach(line -> ms.add(line.path("value").asDouble()));
                     }
                     double slowest = ms.stream().mapToDouble(Double::doubleValue).max().orElseThrow();
                     double fastest = ms.stream().mapToDouble(Double::doubleValue).min().orElseThrow();
@@ -168,7 +162,8 @@ final class Benchmarks {
         for (Way way : ways) {
             attempt(count + " programs at once: " + way.label(), () -> {
                 settle(way, broker);
-                run(guests.start(way, broker, AT_ONCE_PROGRAM, List.of())); // loads files and, once, the device code
+                // Loads files and, once, the device code.
+                held.run(guests.start(way, broker, AT_ONCE_PROGRAM, List.of()));
                 settle(way, broker);
                 double before = processorSeconds(way, broker);
                 long began = System.nanoTime();
@@ -179,7 +174,7 @@ final class Benchmarks {
                     all.add(program);
                     ends.add(program.process().onExit().thenApply(p -> (System.nanoTime() - began) * 1e-9));
                 }
-                all.forEach(this::awaitEnd);
+                held.awaitEnd(all);
                 List<Double> seconds = ends.stream().map(CompletableFuture::join).sorted().toList();
                 if (way != Way.NATIVE) {
                     broker.awaitNoSession();
@@ -203,7 +198,8 @@ final class Benchmarks {
         for (Way way : carriers) {
             attempt(IDLE_SESSIONS + " idle sessions: " + way.label(), () -> {
                 settle(way, broker);
-                together(way, broker, IDLE_SESSIONS, "hold", List.of("--idle", "1", "--memory", "1"),
+                List<String> arguments = List.of("--idle", "1", "--memory", "1");
+                held.together(IDLE_SESSIONS, i -> guests.start(way, broker, "hold", arguments),
                     () -> measureIdle(way, broker));
                 broker.awaitNoSession();
             });
@@ -219,7 +215,7 @@ final class Benchmarks {
         pause(IDLE_S * 1000);
         figures.put(way, "idle.broker", percent(before, cpuSeconds(List.of(broker.process()))));
         figures.put(way, "idle.workers", percent(workersBefore, cpuSeconds(workers)));
-        figures.put(way, "idle.broker_memory", residentMib(broker.process()));
+        figures.put(way, "idle.broker_memory", ProcessMemory.residentKib(broker.process().pid()) / 1024.0);
     }
 
     private static double percent(double before, double after) {
@@ -231,103 +227,17 @@ final class Benchmarks {
             .mapToDouble(d -> d.toNanos() * 1e-9).sum();
     }
 
-    private static double residentMib(ProcessHandle process) {
-        try {
-            return Files.readAllLines(Path.of("/proc", Long.toString(process.pid()), "status")).stream()
-                .filter(line -> line.startsWith("VmRSS:"))
-                .mapToDouble(line -> Double.parseDouble(line.split("\\s+")[1])).findFirst().orElseThrow() / 1024;
-        } catch (IOException e) {
-            throw new CheckException("the memory of the broker cannot be read", e);
-        }
-    }
-
-    /** Starts several programs, releases them when all are ready, runs the action, and waits for their ends. */
-    private List<Guests.Started> together(Way way, BrokerChild broker, int count, String name, List<String> arguments,
-        Runnable whenReady) {
-        List<Guests.Started> all = new ArrayList<>();
-        try {
-            for (int i = 0; i < count; i++) {
-                all.add(guests.start(way, broker, name, arguments));
-            }
-            all.forEach(this::awaitReady);
-            whenReady.run();
-            all.forEach(this::release);
-            all.forEach(this::awaitEnd);
-            return all;
-        } catch (CheckException e) {
-            all.forEach(program -> guests.children().end(program.process(), Duration.ofSeconds(1)));
-            throw e;
-        }
-    }
-
-    private void awaitReady(Guests.Started program) {
-        long end = System.nanoTime() + LIMIT.toNanos();
-        while (!text(program.out()).contains(READY)) {
-            if (!program.process().isAlive() || System.nanoTime() > end) {
-                throw failure(program);
-            }
-            pause(LOOK_EVERY_MS);
-        }
-    }
-
-    private void release(Guests.Started program) {
-        try {
-            program.process().getOutputStream().close();
-        } catch (IOException e) {
-            throw new CheckException("a program cannot be released", e);
-        }
-    }
-
-    private void awaitEnd(Guests.Started program) {
-        if (!guests.children().await(program.process(), LIMIT) || program.process().exitValue() != 0) {
-            throw failure(program);
-        }
-    }
-
     private Guests.Started run(Way way, BrokerChild broker, List<String> parts) {
         Guests.Started program =
             guests.start(way, broker, Installation.BENCHMARK, arguments(parts.toArray(new String[0])));
-        run(program);
+        held.run(program);
         return program;
-    }
-
-    private void run(Guests.Started program) {
-        release(program);
-        awaitEnd(program);
     }
 
     private List<String> arguments(String... parts) {
         List<String> arguments = new ArrayList<>(Arrays.asList(parts));
         arguments.addAll(extent.arguments());
         return arguments;
-    }
-
-    private CheckException failure(Guests.Started program) {
-        String how = program.process().isAlive() ? "did not end within " + LIMIT.toSeconds() + " s"
-            : "ended with " + program.process().exitValue();
-        return new CheckException("a benchmark " + how + ": " + program.out() + "\n" + text(program.out())
-            + text(program.err()));
-    }
-
-    private static String text(Path file) {
-        try {
-            return Files.readString(file, StandardCharsets.ISO_8859_1);
-        } catch (IOException e) {
-            throw new CheckException("the output of a program cannot be read: " + file, e);
-        }
-    }
-
-    /** The figures in a program's output. */
-    static List<JsonNode> lines(Guests.Started program) {
-        List<JsonNode> lines = new ArrayList<>();
-        for (String line : text(program.out()).lines().filter(l -> l.startsWith("{")).toList()) {
-            try {
-                lines.add(JSON.readTree(line));
-            } catch (IOException e) {
-                throw new CheckException("not a line of JSON: " + line, e);
-            }
-        }
-        return lines;
     }
 
     /** Waits until earlier processes have ended and the pool is full. */

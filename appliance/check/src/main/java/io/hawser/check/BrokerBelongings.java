@@ -38,7 +38,8 @@ record BrokerBelongings(long workers, long descriptors, long threads, long resid
             deviceBytes += gpu.path("usedBytes").asLong();
         }
         return new BrokerBelongings(broker.process().descendants().count(), count(process.resolve("fd")),
-            count(process.resolve("task")), residentKib(process), broker.get("/api/v1/sessions").size(), deviceBytes,
+            count(process.resolve("task")), ProcessMemory.residentKib(broker.process().pid()),
+            broker.get("/api/v1/sessions").size(), deviceBytes,
             names(Path.of("/dev/shm")));
     }
 
@@ -51,15 +52,6 @@ record BrokerBelongings(long workers, long descriptors, long threads, long resid
             return files.map(file -> file.getFileName().toString()).collect(Collectors.toCollection(TreeSet::new));
         } catch (IOException e) {
             throw new CheckException("a folder must be readable: " + folder, e);
-        }
-    }
-
-    private static long residentKib(Path process) {
-        try (Stream<String> lines = Files.lines(process.resolve("status"))) {
-            return lines.filter(line -> line.startsWith("VmRSS:"))
-                .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", ""))).findFirst().orElseThrow();
-        } catch (IOException e) {
-            throw new CheckException("the broker's memory must be readable: " + process, e);
         }
     }
 

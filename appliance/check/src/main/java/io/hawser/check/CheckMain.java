@@ -201,7 +201,7 @@ public final class CheckMain {
                 + run.err().lines().filter(line -> line.startsWith("hawser:")).findFirst().map(l -> "; " + l)
                     .orElse(""));
         }
-        return Benchmarks.lines(program).getFirst();
+        return program.lines().getFirst();
     }
 
     /** The reason why programs cannot run natively; empty if they can. */

@@ -1,5 +1,10 @@
 package io.hawser.check;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -11,6 +16,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** Starts programs, each with the environment of its way to a GPU. Any thread. */
 final class Guests {
+    private static final ObjectMapper JSON = new ObjectMapper();
     private static final AtomicInteger COUNT = new AtomicInteger();
 
     private final Installation installation;
@@ -32,7 +38,38 @@ final class Guests {
      * @param err file of its standard error.
      * @param statistics file with Hawser's counters, which a guest program writes at its end.
      */
-    record Started(Process process, Path out, Path err, Path statistics) {}
+    record Started(Process process, Path out, Path err, Path statistics) {
+        /** Its present standard output. */
+        String outText() {
+            return text(out);
+        }
+
+        /** Its present standard error. */
+        String errText() {
+            return text(err);
+        }
+
+        /** The lines of JSON in its standard output. */
+        List<JsonNode> lines() {
+            List<JsonNode> lines = new ArrayList<>();
+            for (String line : outText().lines().filter(l -> l.startsWith("{")).toList()) {
+                try {
+                    lines.add(JSON.readTree(line));
+                } catch (IOException e) {
+                    throw new CheckException("not a line of JSON: " + line, e);
+                }
+            }
+            return lines;
+        }
+
+        private static String text(Path file) {
+            try {
+                return Files.readString(file, StandardCharsets.ISO_8859_1);
+            } catch (IOException e) {
+                throw new CheckException("the output of a program cannot be read: " + file, e);
+            }
+        }
+    }
 
     /**
      * Starts a program of the installation.
