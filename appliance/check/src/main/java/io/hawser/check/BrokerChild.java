@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BooleanSupplier;
 
 /** A broker that hawser-check has started, on ports that the kernel chooses, with a temporary state folder. */
@@ -29,24 +30,26 @@ final class BrokerChild implements AutoCloseable {
     private final Process process;
     private final Path state;
     private final Path log;
-    private final Path region;
+    private final Workplace workplace;
     private final int poolSize;
+    private final Map<String, String> tokens = new ConcurrentHashMap<>();
     private String guest = "";
     private String http = "";
 
-    private BrokerChild(Children children, Process process, Path state, Path log, Path region, int poolSize) {
+    private BrokerChild(Children children, Process process, Path state, Path log, Workplace workplace,
+        int poolSize) {
         this.children = children;
         this.process = process;
         this.state = state;
         this.log = log;
-        this.region = region;
+        this.workplace = workplace;
         this.poolSize = poolSize;
     }
 
     /**
      * Starts a broker and waits until its pool is ready.
      *
-     * @param workplace with the region, if any.
+     * @param workplace with the regions, if any.
      * @param environment of the broker; workers inherit from it.
      * @param name of its state folder and log.
      * @param poolSize number of ready workers, 0 for none.
@@ -75,8 +78,13 @@ final class BrokerChild implements AutoCloseable {
             command.addAll(List.of("-Dhawser.regions.check.path=" + region, "-Dhawser.regions.check.size="
                 + (workplace.regionMib() << 20), "-Dhawser.regions.check.vgpu=default"));
         }
+        workplace.vgpuRegions().forEach((vgpu, file) -> {
+            String setting = "-Dhawser.regions." + vgpu;
+            command.addAll(List.of(setting + ".path=" + file, setting + ".size=" + Workplace.VGPU_REGION_MIB + "M",
+                setting + ".slots=2", setting + ".vgpu=" + vgpu));
+        });
         Process process = children.start(command, environment, log, log);
-        BrokerChild broker = new BrokerChild(children, process, state, log, region, poolSize);
+        BrokerChild broker = new BrokerChild(children, process, state, log, workplace, poolSize);
         try {
             broker.awaitStart();
         } catch (CheckException e) {
@@ -160,15 +168,24 @@ final class BrokerChild implements AutoCloseable {
         return connection;
     }
 
-    /** The variables with which a guest program reaches this broker, only over the given carrier. */
-    Map<String, String> guestVariables(Way way) {
+    /**
+     * The variables with which a guest program reaches this broker, only over the given carrier.
+     *
+     * @param vgpu the program's vGPU; null for the default one.
+     */
+    Map<String, String> guestVariables(Way way, String vgpu) {
         Map<String, String> variables = new HashMap<>();
         variables.put("HAWSER_CARRIER", way.label());
         if (way == Way.SHM) {
+            Path region = vgpu == null ? workplace.region() : workplace.vgpuRegions().get(vgpu);
             variables.put("HAWSER_REGION", region.toString());
-        } else {
-            variables.put("HAWSER_BROKER", guest);
+            return variables;
+        }
+        variables.put("HAWSER_BROKER", guest);
+        if (vgpu == null) {
             variables.put("HAWSER_TOKEN_FILE", state.resolve("default.token").toString());
+        } else {
+            variables.put("HAWSER_TOKEN", tokens.computeIfAbsent(vgpu, this::token));
         }
         return variables;
     }

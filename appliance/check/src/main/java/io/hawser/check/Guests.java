@@ -80,8 +80,8 @@ final class Guests {
         return start(way, broker, name, arguments, null);
     }
 
-    /** The same with a token; null uses the way's own. */
-    Started start(Way way, BrokerChild broker, String name, List<String> arguments, String token) {
+    /** The same for a program of this vGPU; null is the default one. */
+    Started start(Way way, BrokerChild broker, String name, List<String> arguments, String vgpu) {
         Path program = installation.program(name);
         Path base = folder.resolve("%04d-%s.%s".formatted(COUNT.incrementAndGet(), name.replace('/', '.'),
             way.label()));
@@ -95,11 +95,7 @@ final class Guests {
         command.add(program.toString());
         command.addAll(arguments);
         Map<String, String> environment =
-            way == Way.NATIVE ? nativeEnvironment(program) : guestEnvironment(way, broker, statistics);
-        if (token != null) {
-            environment.remove("HAWSER_TOKEN_FILE");
-            environment.put("HAWSER_TOKEN", token);
-        }
+            way == Way.NATIVE ? nativeEnvironment(program) : guestEnvironment(way, broker, vgpu, statistics);
         return new Started(children.start(command, environment, out, err), out, err, statistics);
     }
 
@@ -119,7 +115,7 @@ final class Guests {
         environment.put("PYTHONDONTWRITEBYTECODE", "1");
         List<String> command = new ArrayList<>();
         if (way != null && way != Way.NATIVE) {
-            environment.putAll(guestEnvironment(way, broker, statistics));
+            environment.putAll(guestEnvironment(way, broker, null, statistics));
             environment.remove("LD_LIBRARY_PATH"); // hawser run needs none
             command.addAll(List.of(installation.command().toString(), "run"));
         }
@@ -138,8 +134,8 @@ final class Guests {
         return environment;
     }
 
-    private Map<String, String> guestEnvironment(Way way, BrokerChild broker, Path statistics) {
-        Map<String, String> environment = new HashMap<>(broker.guestVariables(way));
+    private Map<String, String> guestEnvironment(Way way, BrokerChild broker, String vgpu, Path statistics) {
+        Map<String, String> environment = new HashMap<>(broker.guestVariables(way, vgpu));
         environment.put("PATH", System.getenv().getOrDefault("PATH", "/usr/bin:/bin"));
         environment.put("LD_LIBRARY_PATH", installation.libraries().toString());
         environment.put("HAWSER_LIBRARY_DIR", installation.libraries().toString());

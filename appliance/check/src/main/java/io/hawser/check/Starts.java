@@ -17,6 +17,7 @@ final class Starts {
     private static final Duration PROGRAM_LIMIT = Duration.ofSeconds(180);
     private static final int REFUSED_PAUSE_MS = 10;
     private static final String BROKER = "starts";
+    private static final String OTHER = "other"; // the attacked vGPU
     private static final String PROGRAM = "drv_vector_add";
     // Both vGPUs share a GPU and so a pool. All clients have one address here.
     private static final List<String> SETTINGS = List.of("-Dhawser.listen.max-per-peer=400",
@@ -64,10 +65,10 @@ final class Starts {
             SETTINGS);
         try {
             guests = new Guests(installation, null, children, workplace.folder());
-            String token = broker.token("other");
+            String token = broker.token(OTHER);
             other = clients(token);
-            measure(token, 1); // the first starts load classes and files
-            Times quiet = measure(token, rounds);
+            measure(1); // the first starts load classes and files
+            Times quiet = measure(rounds);
             AtomicInteger sessions = new AtomicInteger();
             AtomicInteger refused = new AtomicInteger();
             Times attacked;
@@ -81,7 +82,7 @@ final class Starts {
                 }
                 try {
                     pause(pause);
-                    attacked = measure(token, rounds);
+                    attacked = measure(rounds);
                     took = System.nanoTime() - began;
                 } finally {
                     attackers.shutdownNow();
@@ -114,7 +115,7 @@ final class Starts {
         return null;
     }
 
-    private Times measure(String token, int count) {
+    private Times measure(int count) {
         List<Double> welcome = new ArrayList<>();
         List<Double> program = new ArrayList<>();
         for (int i = 0; i < count; i++) {
@@ -125,14 +126,14 @@ final class Starts {
                 throw new CheckException("the other vGPU gets no worker: " + e.getMessage(), e);
             }
             pause(pause);
-            program.add(program(token));
+            program.add(program());
         }
         return new Times(sorted(welcome), sorted(program));
     }
 
-    private double program(String token) {
+    private double program() {
         long began = System.nanoTime();
-        Guests.Started started = guests.start(Way.TCP, broker, PROGRAM, List.of(), token);
+        Guests.Started started = guests.start(Way.TCP, broker, PROGRAM, List.of(), OTHER);
         boolean isDone = children.await(started.process(), PROGRAM_LIMIT);
         double ms = (System.nanoTime() - began) / 1e6;
         if (!isDone || started.process().exitValue() != 0) {

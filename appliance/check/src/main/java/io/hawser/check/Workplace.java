@@ -6,6 +6,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.SimpleFileVisitor;
 import java.nio.file.attribute.BasicFileAttributes;
+import java.util.Collection;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** The files of a run: logs and outputs in a temporary folder, a region in /dev/shm. */
 final class Workplace implements AutoCloseable {
@@ -16,10 +19,13 @@ final class Workplace implements AutoCloseable {
     private static final long MIB = 1 << 20;
     private static final long MOST_REGION_MIB = 1024;
     private static final long LEAST_REGION_MIB = 32;
+    /** Size of the region of each further vGPU, in MiB. */
+    static final long VGPU_REGION_MIB = 32;
 
     private final Path folder;
     private final Path region;
     private final long regionMib;
+    private final Map<String, Path> vgpuRegions = new ConcurrentHashMap<>();
     private volatile boolean keep;
 
     private Workplace(Path folder, Path region, long regionMib, boolean keep) {
@@ -68,6 +74,30 @@ final class Workplace implements AutoCloseable {
         return regionMib;
     }
 
+    /**
+     * Names a region for each of these vGPUs; the broker makes the files.
+     *
+     * @throws CheckException if there is no room for them.
+     */
+    void addRegions(Collection<String> vgpus) {
+        try {
+            long mib = Files.getFileStore(SHARED_MEMORY).getUsableSpace() / MIB;
+            if (mib < vgpus.size() * VGPU_REGION_MIB) {
+                throw new CheckException("/dev/shm must have room for " + vgpus.size() + " regions of "
+                    + VGPU_REGION_MIB + " MiB: freeMiB=" + mib);
+            }
+        } catch (IOException e) {
+            throw new CheckException("no shared memory: " + e, e);
+        }
+        vgpus.forEach(vgpu -> vgpuRegions.put(vgpu,
+            SHARED_MEMORY.resolve(REGION_PREFIX + ProcessHandle.current().pid() + "-" + vgpu)));
+    }
+
+    /** The files of these regions, by vGPU. */
+    Map<String, Path> vgpuRegions() {
+        return vgpuRegions;
+    }
+
     /** Makes logs and outputs stay. */
     void keep() {
         keep = true;
@@ -77,12 +107,15 @@ final class Workplace implements AutoCloseable {
         return keep;
     }
 
-    /** Removes the region, and the folder unless it stays. */
+    /** Removes the regions, and the folder unless it stays. */
     @Override
     public synchronized void close() {
         try {
             if (region != null) {
                 Files.deleteIfExists(region);
+            }
+            for (Path file : vgpuRegions.values()) {
+                Files.deleteIfExists(file);
             }
             if (!keep && Files.exists(folder)) {
                 Files.walkFileTree(folder, new Remover());
