@@ -1,10 +1,8 @@
 package io.hawser.check;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.SerializationFeature;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.List;
@@ -110,10 +108,6 @@ record FrameworkReport(Instant began, Machine machine, List<String> gpus, Map<St
                 runs.forEach(run -> results.add(run.cases().getOrDefault(one.name(), mapper.nullNode())));
             });
         }
-        try {
-            mapper.enable(SerializationFeature.INDENT_OUTPUT).writeValue(file.toFile(), root);
-        } catch (IOException e) {
-            throw new CheckException("the results cannot be written to " + file + ": " + e.getMessage(), e);
-        }
+        JsonReport.write(root, file);
     }
 }

@@ -25,6 +25,16 @@ final class JsonReport {
         results.programs().forEach(program -> program(root.withArray("/programs").addObject(), program));
         results.measures().forEach(measure -> figure(root, results, measure));
         results.failures().forEach(root.withArray("/failures")::add);
+        write(root, file);
+    }
+
+    /** The value as JSON has it: null for an infinite value or none. */
+    static Double finite(double value) {
+        return Double.isFinite(value) ? value : null;
+    }
+
+    /** Writes an object to a file. */
+    static void write(ObjectNode root, Path file) {
         try {
             Files.writeString(file, root.toPrettyString() + "\n");
         } catch (IOException e) {

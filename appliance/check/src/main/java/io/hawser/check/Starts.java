@@ -53,11 +53,7 @@ final class Starts {
     }
 
     /** Times of starts, in ms. */
-    private record Times(double[] welcome, double[] program) {
-        static double median(double[] sorted) {
-            return (sorted[(sorted.length - 1) / 2] + sorted[sorted.length / 2]) / 2;
-        }
-    }
+    private record Times(double[] welcome, double[] program) {}
 
     /** Measures and prints the result. */
     void run() {
@@ -154,14 +150,14 @@ final class Starts {
         row(table, "start, connect to WELCOME", quiet.welcome, attacked.welcome);
         row(table, PROGRAM + ", whole run", quiet.program, attacked.program);
         System.out.print(table.text(false));
-        double ratio = Times.median(attacked.welcome) / Times.median(quiet.welcome);
+        double ratio = Ratios.median(attacked.welcome) / Ratios.median(quiet.welcome);
         System.out.printf("goal: at most %.0f times the start from a full pool: %s%n", GOAL,
             ratio <= GOAL ? "reached" : "MISSED");
     }
 
     private static void row(Table table, String name, double[] quiet, double[] attacked) {
-        table.row(name, number(Times.median(quiet)), number(quiet[quiet.length - 1]), number(Times.median(attacked)),
-            number(attacked[attacked.length - 1]), number(Times.median(attacked) / Times.median(quiet)));
+        table.row(name, number(Ratios.median(quiet)), number(quiet[quiet.length - 1]), number(Ratios.median(attacked)),
+            number(attacked[attacked.length - 1]), number(Ratios.median(attacked) / Ratios.median(quiet)));
     }
 
     private static String number(double value) {

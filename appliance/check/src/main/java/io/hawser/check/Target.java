@@ -23,6 +23,8 @@ record Target(Kind kind, double number) {
         AT_LEAST_SOCKET_TIMES,
         /** At most so much more than a plain socket's figure. */
         AT_MOST_SOCKET_PLUS,
+        /** At least this value. */
+        AT_LEAST,
         /** At most this value. */
         AT_MOST,
         /** There is no target. */
@@ -36,7 +38,7 @@ record Target(Kind kind, double number) {
         OptionalDouble reference = switch (kind) {
             case AT_LEAST_NATIVE_TIMES, AT_MOST_NATIVE_TIMES, AT_MOST_NATIVE_PLUS -> nativeValue;
             case AT_LEAST_SOCKET_TIMES, AT_MOST_SOCKET_PLUS -> socket;
-            case AT_MOST -> OptionalDouble.of(0);
+            case AT_LEAST, AT_MOST -> OptionalDouble.of(0);
             case NONE -> OptionalDouble.empty();
         };
         if (reference.isEmpty()) {
@@ -45,6 +47,7 @@ record Target(Kind kind, double number) {
         double against = reference.getAsDouble();
         return Optional.of(switch (kind) {
             case AT_LEAST_NATIVE_TIMES, AT_LEAST_SOCKET_TIMES -> value >= against * number;
+            case AT_LEAST -> value >= number;
             case AT_MOST_NATIVE_TIMES -> value <= against * number;
             case AT_MOST_NATIVE_PLUS, AT_MOST_SOCKET_PLUS, AT_MOST -> value <= against + number;
             case NONE -> throw new IllegalStateException();
@@ -60,6 +63,7 @@ record Target(Kind kind, double number) {
             case AT_MOST_NATIVE_PLUS -> "<= native + " + shown;
             case AT_LEAST_SOCKET_TIMES -> ">= " + shown + " socket";
             case AT_MOST_SOCKET_PLUS -> "<= socket + " + shown;
+            case AT_LEAST -> ">= " + shown;
             case AT_MOST -> "<= " + shown;
             case NONE -> "";
         };

@@ -158,7 +158,8 @@ final class TextReport {
         return figure.isEmpty() ? figure : OptionalDouble.of(measure.shown(figure.getAsDouble()));
     }
 
-    private static String value(OptionalDouble value) {
+    /** A figure with the digits that its size needs; - if there is none. */
+    static String value(OptionalDouble value) {
         if (value.isEmpty()) {
             return "-";
         }

@@ -39,5 +39,7 @@ class TargetTest {
         assertEquals(Optional.empty(), new Target(Kind.AT_LEAST_SOCKET_TIMES, 1).isReached(1, NOTHING, NOTHING));
         assertEquals(Optional.empty(), Target.NONE.isReached(1, OptionalDouble.of(1), OptionalDouble.of(1)));
         assertEquals(Optional.of(true), new Target(Kind.AT_MOST, 5).isReached(1, NOTHING, NOTHING));
+        assertEquals(Optional.of(true), new Target(Kind.AT_LEAST, 0.9).isReached(0.9, NOTHING, NOTHING));
+        assertEquals(Optional.of(false), new Target(Kind.AT_LEAST, 0.9).isReached(0.89, NOTHING, NOTHING));
     }
 }
