@@ -8,7 +8,6 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.EnumSet;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -157,14 +156,10 @@ public final class CheckMain {
     }
 
     private BrokerChild startBroker(String name, NativeCuda cuda, int pool, List<String> settings) {
-        Map<String, String> environment = new HashMap<>(System.getenv());
-        // The user's settings may be for another broker.
-        environment.keySet().removeIf(key -> key.startsWith("HAWSER_"));
-        // Workers inherit the path, and must not load a guest library.
-        environment.put("LD_LIBRARY_PATH", cuda.libraryPath(List.of()));
         List<String> all = new ArrayList<>(settings);
         options.settings().forEach(setting -> all.add("-D" + setting));
-        return BrokerChild.start(installation, children, workplace, environment, options.backend(), name, pool, all);
+        return BrokerChild.start(installation, children, workplace, cuda.brokerEnvironment(), options.backend(), name,
+            pool, all);
     }
 
     /** The region must hold the pinned memory of the longest copy, and more. */

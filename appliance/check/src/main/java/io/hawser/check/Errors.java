@@ -63,7 +63,7 @@ final class Errors {
         this.workplace = workplace;
         this.progress = progress;
         this.installation = installation;
-        NativeCuda cuda = new NativeCuda(Optional.empty(), System.getenv(), "");
+        NativeCuda cuda = NativeCuda.here();
         this.guests = new Guests(installation, cuda, children, workplace.folder());
         this.hasDriver = cuda.driver().isPresent();
     }

@@ -13,7 +13,6 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
@@ -66,7 +65,7 @@ final class Frameworks {
         this.children = children;
         this.workplace = workplace;
         this.progress = progress;
-        NativeCuda cuda = new NativeCuda(Optional.empty(), System.getenv(), "");
+        NativeCuda cuda = NativeCuda.here();
         this.guests = new Guests(installation, cuda, children, workplace.folder());
         this.hasDriver = cuda.driver().isPresent();
     }

@@ -6,6 +6,7 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -17,6 +18,7 @@ import java.util.regex.Pattern;
 /** The machine's own CUDA: the driver library, and runtime libraries for native runs. */
 final class NativeCuda {
     private static final String DRIVER = "libcuda.so.1";
+    private static final Path CONTROL_DEVICE = Path.of("/dev/nvidiactl");
     /** NVIDIA's library has tens of MiB. */
     private static final long MOST_GUEST_LIBRARY_BYTES = 8 << 20;
     private static final Pattern RUNTIME = Pattern.compile("libcudart\\.so\\.[0-9]+");
@@ -44,6 +46,25 @@ final class NativeCuda {
                 ownPath.add(Path.of(folder).toAbsolutePath());
             }
         }
+    }
+
+    /** The CUDA that this process's environment and the usual folders lead to. */
+    static NativeCuda here() {
+        return new NativeCuda(Optional.empty(), System.getenv(), "");
+    }
+
+    /** Whether native programs find the driver's library, and the driver is loaded. */
+    boolean isUsable() {
+        return Files.exists(CONTROL_DEVICE) && driver().isPresent();
+    }
+
+    /** The environment of a broker, without settings of another one and without guest libraries. */
+    Map<String, String> brokerEnvironment() {
+        Map<String, String> environment = new HashMap<>(System.getenv());
+        environment.keySet().removeIf(key -> key.startsWith("HAWSER_"));
+        // Workers inherit the path, and must not load a guest library.
+        environment.put("LD_LIBRARY_PATH", libraryPath(List.of()));
+        return environment;
     }
 
     /** Whether the libcuda.so.1 of a folder is Hawser's guest library rather than NVIDIA's. */
