@@ -15,7 +15,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 class UsageTest {
     static Stream<Arguments> shouldPrintItsUsage() {
         return Stream.of(Arguments.of("--soak", main(SoakMain::main)), Arguments.of("--starts", main(StartsMain::main)),
-            Arguments.of("--errors", main(ErrorsMain::main)), Arguments.of("--frameworks", main(FrameworksMain::main)));
+            Arguments.of("--errors", main(ErrorsMain::main)), Arguments.of("--frameworks", main(FrameworksMain::main)),
+            Arguments.of("--shares", main(SharesMain::main)));
     }
 
     private static Consumer<String[]> main(Consumer<String[]> main) {

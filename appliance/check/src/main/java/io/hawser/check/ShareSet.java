@@ -1,0 +1,72 @@
+package io.hawser.check;
+
+import java.util.Collections;
+import java.util.List;
+
+/**
+ * Programs that share a GPU at the same time.
+ *
+ * @param name in options and tables.
+ * @param tenants one for each program.
+ * @param isWeighted whether the vGPUs have compute shares in proportion to the weights; then nothing runs natively.
+ */
+record ShareSet(String name, List<Tenant> tenants, boolean isWeighted) {
+    /** What a program does. */
+    enum Load {
+        /** Launches kernels as fast as it can. */
+        FLOOD(32),
+        /** Waits for each kernel. */
+        LOOP(1),
+        /** Launches long kernels, without a warm-up. */
+        GREEDY(4);
+
+        private final int depth;
+
+        Load(int depth) {
+            this.depth = depth;
+        }
+
+        /** Kernels in flight. */
+        int depth() {
+            return depth;
+        }
+    }
+
+    /**
+     * A program.
+     *
+     * @param weight its part of the work; 0 for work of another kind.
+     * @param load its work.
+     */
+    record Tenant(int weight, Load load) {}
+
+    private static final List<ShareSet> ALL = List.of(equal("equal2", 2, Load.FLOOD), equal("equal4", 4, Load.FLOOD),
+        equal("equal8", 8, Load.FLOOD), equal("equal16", 16, Load.FLOOD), equal("loops8", 8, Load.LOOP),
+        weighted("weights", Load.FLOOD), weighted("weightloops", Load.LOOP),
+        new ShareSet("greedy", List.of(new Tenant(0, Load.GREEDY), new Tenant(1, Load.LOOP),
+            new Tenant(1, Load.LOOP)), false),
+        new ShareSet("mixed", List.of(new Tenant(1, Load.FLOOD), new Tenant(1, Load.LOOP)), false));
+
+    private static ShareSet equal(String name, int count, Load load) {
+        return new ShareSet(name, Collections.nCopies(count, new Tenant(1, load)), false);
+    }
+
+    private static ShareSet weighted(String name, Load load) {
+        return new ShareSet(name, List.of(new Tenant(1, load), new Tenant(2, load), new Tenant(4, load)), true);
+    }
+
+    /** All sets. */
+    static List<ShareSet> all() {
+        return ALL;
+    }
+
+    /** Whether all programs are equal and launch kernels as fast as they can, for which there are goals. */
+    boolean isEqualFlood() {
+        return tenants.stream().allMatch(new Tenant(1, Load.FLOOD)::equals);
+    }
+
+    /** Whether the programs launch kernels as fast as they can and have weights, for which there is a goal. */
+    boolean isWeightedFlood() {
+        return isWeighted && tenants.stream().allMatch(tenant -> tenant.load == Load.FLOOD);
+    }
+}
