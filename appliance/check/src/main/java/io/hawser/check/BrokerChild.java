@@ -21,7 +21,7 @@ final class BrokerChild implements AutoCloseable {
     private static final Duration START_LIMIT = Duration.ofSeconds(300);
     /** A session ends with its guest process, and at the latest when the broker kills its worker. */
     private static final Duration SESSION_END_LIMIT = Duration.ofSeconds(30);
-    private static final Duration END_LIMIT = Duration.ofSeconds(20);
+    private static final Duration END_LIMIT = Duration.ofSeconds(30); // a keeper of swapped sessions frees its memory
     private static final int HTTP_TIMEOUT_MS = 60_000;
     private static final int LOOK_EVERY_MS = 10;
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -118,7 +118,8 @@ final class BrokerChild implements AutoCloseable {
         await("the end of all sessions", SESSION_END_LIMIT, () -> get("/api/v1/sessions").isEmpty());
     }
 
-    private void await(String what, Duration limit, BooleanSupplier condition) {
+    /** Waits for a condition, while the broker runs. */
+    void await(String what, Duration limit, BooleanSupplier condition) {
         long end = System.nanoTime() + limit.toNanos();
         while (!condition.getAsBoolean()) {
             if (!process.isAlive()) {
@@ -203,6 +204,15 @@ final class BrokerChild implements AutoCloseable {
     /** The first warnings and errors of its log. */
     List<String> warnings() {
         return BrokerLog.warnings(log);
+    }
+
+    /** The present text of its log, which has the lines of its workers. */
+    String logText() {
+        try {
+            return Files.readString(log, StandardCharsets.ISO_8859_1);
+        } catch (IOException e) {
+            throw new CheckException("the broker's log must be readable: " + log, e);
+        }
     }
 
     int poolSize() {
