@@ -3,6 +3,7 @@ package io.hawser.worker;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.memory.AvailableMemory;
 import io.hawser.worker.session.Residence;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.swap.KeeperLink;
@@ -21,10 +22,16 @@ final class Swapping {
     private KeeperLink link; // of a session
     private boolean beginsOut;
     private SlabKeeper keeper; // null unless this worker keeps slabs
+    private AvailableMemory available; // null before it is opened
 
     Swapping(GpuBackend backend, Consumer<WorkerMessage> broker) {
         this.backend = backend;
         this.broker = broker;
+    }
+
+    /** Opens what a keeper needs and the jail forbids to open. */
+    void prepareForJail() throws IOException {
+        available = AvailableMemory.open();
     }
 
     /** Becomes the keeper of the worker's GPU. */
@@ -32,7 +39,11 @@ final class Swapping {
         if (link != null || keeper != null) {
             throw new IOException("a worker must become a keeper once, and then serve no session");
         }
-        keeper = new SlabKeeper(backend, message.maxBytes(), bytes -> broker.accept(new WorkerMessage.Kept(bytes)));
+        if (available == null) {
+            available = AvailableMemory.open();
+        }
+        keeper = new SlabKeeper(backend, message.maxBytes(), available,
+            bytes -> broker.accept(new WorkerMessage.Kept(bytes)));
         keeper.start(message.aheadBytes());
     }
 

@@ -306,6 +306,7 @@ public final class Worker {
         }
         ready = DeviceList.ready(backend, "");
         backend.loadAhead();
+        swapping.prepareForJail();
         Preload.run(codec, ready);
         Jail.Report report = Jail.enter(options);
         if (report.listener() >= 0) {

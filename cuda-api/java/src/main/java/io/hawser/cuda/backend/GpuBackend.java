@@ -231,8 +231,9 @@ public interface GpuBackend extends AutoCloseable {
     }
 
     /**
-     * Prepares a part of the attached region for many copies. An NVIDIA GPU directly reads only registered memory; for
-     * other memory the calling thread first makes a copy. The part stays prepared while the backend is open.
+     * Prepares host memory for many copies: a part of the attached region, or memory of this process. An NVIDIA GPU
+     * directly reads only registered memory; for other memory the calling thread first makes a copy. The part stays
+     * prepared while the backend is open. Any thread.
      *
      * @param part whole pages that do not overlap a prepared or mapped part.
      * @return CUresult; copies also work without this call.

@@ -3,7 +3,9 @@ package io.hawser.worker.swap;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.os.PrivateMemory;
 import io.hawser.worker.control.ControlSocket;
+import io.hawser.worker.memory.AvailableMemory;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -35,7 +37,13 @@ public final class SlabKeeper implements AutoCloseable {
     /** Requests of one session that the keeper handles at a time; the next waits in the socket. */
     public static final int MAX_UNANSWERED = 4;
     private static final Logger LOG = System.getLogger(SlabKeeper.class.getName());
+    /** Threads that allocate host memory ahead: the kernel fills it with zeros at 5 GiB/s a thread. */
+    private static final int AHEAD_THREADS = 4;
+    /** Memory that stays available on the host. A host without memory would end processes, perhaps those of others. */
+    private static final long SPARE_BYTES = 512L << 20;
 
+    private final GpuBackend backend;
+    private final AvailableMemory available;
     private final HostMemory host;
     private final LongConsumer grown;
     private final long reportBytes;
@@ -68,17 +76,21 @@ public final class SlabKeeper implements AutoCloseable {
      *
      * @param backend of the GPU, used only by this object, which the caller closes afterwards.
      * @param maxBytes limit of the host memory for slabs.
-     * @param grown gets the length of the host memory when it has grown, about 32 times at most. Any thread.
+     * @param available the host's memory.
+     * @param grown gets the length of the host memory when it has grown, about 40 times at most. Any thread.
      * @throws IOException when the backend cannot share memory between processes.
      */
-    public SlabKeeper(GpuBackend backend, long maxBytes, LongConsumer grown) throws IOException {
+    public SlabKeeper(GpuBackend backend, long maxBytes, AvailableMemory available, LongConsumer grown)
+        throws IOException {
         if (backend.virtualMemory() == null) {
             throw new IOException("a GPU must have virtual memory, so that its slabs can be kept: backend="
                 + backend.name());
         }
+        this.backend = backend;
+        this.available = available;
         this.grown = grown;
         reportBytes = maxBytes / 32;
-        host = new HostMemory(backend::allocateStaging, maxBytes);
+        host = new HostMemory(this::allocate, maxBytes);
         transfers = new SlabTransfers(backend, this::submit);
     }
 
@@ -113,16 +125,34 @@ public final class SlabKeeper implements AutoCloseable {
         }
     }
 
-    /** Allocates one block and then lets waiting requests run, so that nobody waits for all of them. */
-    private void allocateAhead(long bytes) {
-        submit(() -> {
-            if (host.allocatedBytes() < bytes && host.grow()) {
-                report(reportBytes);
-                allocateAhead(bytes);
-            } else {
-                report(1);
+    /** Allocates a block. Null when memory is short. Any thread. */
+    private MemorySegment allocate(long bytes) {
+        try {
+            if (available.bytes() < bytes + SPARE_BYTES) {
+                return null;
             }
-        });
+            MemorySegment memory = PrivateMemory.map(bytes);
+            int result = backend.pinHost(memory);
+            if (result == 0) {
+                return memory;
+            }
+            LOG.log(Level.WARNING, "the GPU cannot use more memory of the host: CUresult={0}", result);
+        } catch (IOException e) {
+            LOG.log(Level.WARNING, "the host gives no more memory to the keeper", e);
+        }
+        return null;
+    }
+
+    /** Allocates on threads of its own, so that no session waits for all of the memory. */
+    private void allocateAhead(long bytes) {
+        for (int i = 0; i < AHEAD_THREADS; i++) {
+            daemon("keeper-memory", () -> {
+                while (host.grow(bytes)) {
+                    submit(() -> report(reportBytes));
+                }
+                submit(() -> report(1));
+            }).start();
+        }
     }
 
     private void report(long leastBytes) {

@@ -9,11 +9,17 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
 class HostMemoryTest {
     private static final long BLOCK = HostMemory.BLOCK_BYTES;
     private static final int STEPS = 20_000;
+    private static final int LIMIT_S = 30;
 
     private long nextAddress = BLOCK;
 
@@ -34,7 +40,49 @@ class HostMemoryTest {
         assertEquals(2 * BLOCK, memory.allocatedBytes());
         assertNull(memory.take(BLOCK));
         assertEquals(BLOCK - 1, length(memory.take(BLOCK - 1)), "the refused request has taken nothing");
-        assertFalse(memory.grow());
+        assertFalse(memory.grow(Long.MAX_VALUE));
+    }
+
+    @Test
+    void shouldGrowToTheLimitOfACaller() {
+        HostMemory memory = new HostMemory(this::allocate, 3 * BLOCK);
+        assertTrue(memory.grow(BLOCK));
+        assertFalse(memory.grow(2 * BLOCK - 1));
+        assertEquals(BLOCK, memory.allocatedBytes());
+    }
+
+    /** Threads that allocate at the same time must not exceed the limit together, and a request waits for theirs. */
+    @Test
+    void shouldWaitForTheBlocksOfOtherThreads() throws Exception {
+        CountDownLatch allocating = new CountDownLatch(2);
+        CountDownLatch gate = new CountDownLatch(1);
+        HostMemory memory = new HostMemory(bytes -> {
+            allocating.countDown();
+            await(gate);
+            synchronized (this) {
+                return allocate(bytes);
+            }
+        }, 2 * BLOCK);
+        try (ExecutorService threads = Executors.newFixedThreadPool(3)) {
+            List<Future<Boolean>> grown = List.of(threads.submit(() -> memory.grow(2 * BLOCK)),
+                threads.submit(() -> memory.grow(2 * BLOCK)));
+            await(allocating);
+            assertFalse(memory.grow(Long.MAX_VALUE), "the two blocks reach the limit");
+            Future<List<MemorySegment>> taken = threads.submit(() -> memory.take(2 * BLOCK));
+            gate.countDown();
+            assertEquals(2 * BLOCK, length(taken.get()));
+            assertTrue(grown.get(0).get());
+            assertTrue(grown.get(1).get());
+        }
+        assertNull(memory.take(1));
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            assertTrue(latch.await(LIMIT_S, TimeUnit.SECONDS));
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     @Test

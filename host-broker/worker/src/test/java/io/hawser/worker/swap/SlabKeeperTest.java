@@ -11,6 +11,7 @@ import io.hawser.cuda.generated.CUresult;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.worker.control.ControlSocket;
 import io.hawser.worker.fixture.Rig;
+import io.hawser.worker.memory.AvailableMemory;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -36,6 +37,7 @@ class SlabKeeperTest {
     @TempDir
     private Path folder;
     private GpuBackend backend;
+    private AvailableMemory available;
     private SlabKeeper keeper;
     private final List<Long> allocated = new CopyOnWriteArrayList<>();
     private ControlSocket session;
@@ -45,17 +47,19 @@ class SlabKeeperTest {
         backend = ServiceLoader.load(GpuBackendProvider.class).stream().map(ServiceLoader.Provider::get)
             .filter(provider -> provider.name().equals("software")).findFirst().orElseThrow()
             .open(new BackendOptions(0, 1, 1, List.of()));
-        keeper = new SlabKeeper(backend, HostMemory.BLOCK_BYTES, allocated::add);
+        available = AvailableMemory.open();
+        keeper = new SlabKeeper(backend, HostMemory.BLOCK_BYTES, available, allocated::add);
         keeper.start(0);
         session = connect();
     }
 
     @AfterEach
-    void close() {
+    void close() throws IOException {
         session.end();
         session.close();
         keeper.close();
         backend.close();
+        available.close();
     }
 
     private ControlSocket connect() throws IOException {
