@@ -4,6 +4,13 @@
 #include <assert.h>
 #include <string.h>
 
+/*
+ * How far ahead of its position a writer asks for the ring's memory. The reader's processor has these lines from the last
+ * round, and each takes 0.1 us to get back.
+ */
+#define AHEAD_BYTES 512u
+#define LINE_BYTES 64u
+
 #define VISIBLE(position) ((position) & ~(uint64_t) 7)
 
 static void attach(hws_ring_t *ring, void *bytes, uint64_t size, uint64_t *own_word, uint64_t *peer_word) {
@@ -33,8 +40,26 @@ uint64_t hws_ring_room(hws_ring_t *ring) {
     return ring->size - (ring->own_position - head);
 }
 
+/* Fetches a line for writing. Without the instruction, processors since 2005 ignore it. */
+static void prefetch_for_write(const void *line) {
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const uint8_t *) line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+static void prefetch_ahead(const hws_ring_t *ring, uint64_t bytes) {
+    uint64_t from = (ring->own_position + AHEAD_BYTES) & ~(uint64_t) (LINE_BYTES - 1);
+    uint64_t to = ring->own_position + AHEAD_BYTES + bytes;
+    for (; from < to && bytes <= AHEAD_BYTES; from += LINE_BYTES) {
+        prefetch_for_write(ring->bytes + (from & (ring->size - 1)));
+    }
+}
+
 void hws_ring_put(hws_ring_t *ring, const void *source, uint64_t bytes) {
     assert(hws_ring_has_room(ring, bytes));
+    prefetch_ahead(ring, bytes);
     /* SAFETY: at < size and bytes <= size, so the first piece ends in the ring and the second begins at its start. */
     uint64_t at = ring->own_position & (ring->size - 1);
     uint64_t first = first_piece(ring, at, bytes);
