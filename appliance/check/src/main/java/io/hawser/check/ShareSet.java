@@ -1,5 +1,6 @@
 package io.hawser.check;
 
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
@@ -42,13 +43,20 @@ record ShareSet(String name, List<Tenant> tenants, boolean isWeighted) {
 
     private static final List<ShareSet> ALL = List.of(equal("equal2", 2, Load.FLOOD), equal("equal4", 4, Load.FLOOD),
         equal("equal8", 8, Load.FLOOD), equal("equal16", 16, Load.FLOOD), equal("loops8", 8, Load.LOOP),
-        weighted("weights", Load.FLOOD), weighted("weightloops", Load.LOOP),
+        tail("tail8", 8), weighted("weights", Load.FLOOD), weighted("weightloops", Load.LOOP),
         new ShareSet("greedy", List.of(new Tenant(0, Load.GREEDY), new Tenant(1, Load.LOOP),
             new Tenant(1, Load.LOOP)), false),
         new ShareSet("mixed", List.of(new Tenant(1, Load.FLOOD), new Tenant(1, Load.LOOP)), false));
 
     private static ShareSet equal(String name, int count, Load load) {
         return new ShareSet(name, Collections.nCopies(count, new Tenant(1, load)), false);
+    }
+
+    /** One program that waits for each kernel, beside others. */
+    private static ShareSet tail(String name, int count) {
+        List<Tenant> tenants = new ArrayList<>(Collections.nCopies(count, new Tenant(1, Load.FLOOD)));
+        tenants.set(0, new Tenant(0, Load.LOOP));
+        return new ShareSet(name, List.copyOf(tenants), false);
     }
 
     private static ShareSet weighted(String name, Load load) {
@@ -65,8 +73,8 @@ record ShareSet(String name, List<Tenant> tenants, boolean isWeighted) {
         return tenants.stream().allMatch(new Tenant(1, Load.FLOOD)::equals);
     }
 
-    /** Whether the programs launch kernels as fast as they can and have weights, for which there is a goal. */
-    boolean isWeightedFlood() {
-        return isWeighted && tenants.stream().allMatch(tenant -> tenant.load == Load.FLOOD);
+    /** Whether the first program waits for each kernel beside others that never do; its waits have a goal. */
+    boolean isTail() {
+        return tenants.getFirst().equals(new Tenant(0, Load.LOOP));
     }
 }

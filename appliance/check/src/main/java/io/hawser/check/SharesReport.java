@@ -8,8 +8,10 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
 
 /**
  * The results of {@code hawser-check --shares}.
@@ -22,6 +24,7 @@ record SharesReport(Instant began, Machine machine, SharesOptions options, int b
     List<String> defects) {
     private static final Target EQUAL = new Target(Target.Kind.AT_MOST, 1.05);
     private static final Target BY_WEIGHT = new Target(Target.Kind.AT_MOST, 10);
+    private static final Target TAIL = new Target(Target.Kind.AT_MOST_NATIVE_TIMES, 1.2);
     private static final double SHM_WORK = 0.97;
     private static final double TCP_WORK = 0.95;
 
@@ -87,27 +90,34 @@ record SharesReport(Instant began, Machine machine, SharesOptions options, int b
     Goals goals() {
         Goals goals = new Goals();
         for (ShareSet set : options.sets()) {
-            OptionalDouble nativeKernels = runs(set).stream().filter(run -> run.way() == Way.NATIVE)
-                .mapToDouble(SharesRun::kernels).findFirst();
-            for (SharesRun run : runs(set)) {
-                if (run.way() != Way.NATIVE) {
-                    add(goals, run, nativeKernels);
-                }
-            }
+            Optional<SharesRun> nativeRun = runs(set).stream().filter(run -> run.way() == Way.NATIVE).findFirst();
+            runs(set).stream().filter(run -> run.way() != Way.NATIVE).forEach(run -> add(goals, run, nativeRun));
         }
         return goals;
     }
 
-    private static void add(Goals goals, SharesRun run, OptionalDouble nativeKernels) {
+    private static void add(Goals goals, SharesRun run, Optional<SharesRun> nativeRun) {
         String name = run.set().name();
         if (run.set().isEqualFlood()) {
-            goals.add(name + ": work done together, kernels", run.way(), run.kernels(), nativeKernels,
+            goals.add(name + ": work done together, kernels", run.way(), run.kernels(),
+                of(nativeRun, SharesRun::kernels),
                 new Target(Target.Kind.AT_LEAST_NATIVE_TIMES, run.way() == Way.SHM ? SHM_WORK : TCP_WORK));
             goals.add(name + ": most over least", run.way(), run.mostOverLeast(), OptionalDouble.empty(), EQUAL);
-        } else if (run.set().isWeightedFlood()) {
+        } else if (run.set().isWeighted()) {
             goals.add(name + ": deviation from 1 : 2 : 4, %", run.way(), Ratios.deviationPercent(run.parts()),
                 OptionalDouble.empty(), BY_WEIGHT);
+        } else if (run.set().isTail()) {
+            goals.add(name + ": 99th percentile of program 1, ms", run.way(), firstP99(run),
+                of(nativeRun, SharesReport::firstP99), TAIL);
         }
+    }
+
+    private static double firstP99(SharesRun run) {
+        return run.tenants().getFirst().p99Ms();
+    }
+
+    private static OptionalDouble of(Optional<SharesRun> run, ToDoubleFunction<SharesRun> figure) {
+        return run.stream().mapToDouble(figure).findFirst();
     }
 
     /** Writes everything as JSON. */

@@ -14,7 +14,7 @@ class ShareSetTest {
     void shouldHaveGoalsForPlainSetsOnly() {
         assertEquals(List.of("equal2", "equal4", "equal8", "equal16"),
             names(ShareSet.all().stream().filter(ShareSet::isEqualFlood).toList()));
-        assertEquals(List.of("weights"), names(ShareSet.all().stream().filter(ShareSet::isWeightedFlood).toList()));
+        assertEquals(List.of("tail8"), names(ShareSet.all().stream().filter(ShareSet::isTail).toList()));
     }
 
     @Test

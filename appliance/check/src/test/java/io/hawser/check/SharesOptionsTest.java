@@ -21,8 +21,10 @@ class SharesOptionsTest {
     @Test
     void shouldMeasureAllSetsByDefault() throws UsageException {
         SharesOptions options = SharesOptions.parse();
-        assertEquals(List.of("equal2", "equal4", "equal8", "equal16", "loops8", "weights", "weightloops", "greedy",
-            "mixed"), names(options));
+        assertEquals(
+            List.of("equal2", "equal4", "equal8", "equal16", "loops8", "tail8", "weights", "weightloops", "greedy",
+                "mixed"),
+            names(options));
         assertEquals(List.of(3, 10, 200, 1500),
             List.of(options.seconds(), options.warmUpS(), options.kernelUs(), options.greedyMs()));
         assertEquals(Optional.empty(), options.ways());

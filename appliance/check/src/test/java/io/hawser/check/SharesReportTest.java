@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -61,13 +62,27 @@ class SharesReportTest {
     @Test
     void shouldCompareWeightsWithin10Percent() throws UsageException {
         String text = report(List.of(), run("weights", Way.SHM, 100, 219, 400), run("weights", Way.TCP, 100, 221, 400),
-            run("weightloops", Way.SHM, 1, 1, 1)).text(false);
+            run("weightloops", Way.SHM, 100, 184, 404)).text(false);
         assertEquals("weights: deviation from 1 : 2 : 4, % shm 9.50 - <= 10 yes", line(text, "weights: deviation from "
             + "1 : 2 : 4, % shm"));
         assertEquals("weights: deviation from 1 : 2 : 4, % tcp 10.5 - <= 10 no", line(text, "weights: deviation from "
             + "1 : 2 : 4, % tcp"));
         assertEquals("parts 1 : 2.19 : 4.00 1 : 2.21 : 4.00", line(text, "parts"));
-        assertFalse(text.contains("weightloops: deviation"));
+        assertEquals("weightloops: deviation from 1 : 2 : 4, % shm 8.00 - <= 10 yes", line(text, "weightloops: "));
+    }
+
+    @Test
+    void shouldCompareTheTailWithTheNativeOne() throws UsageException {
+        long[] kernels = new long[8];
+        SharesRun slow = run("tail8", Way.TCP, kernels);
+        List<TenantFigures> tenants = new ArrayList<>(slow.tenants());
+        tenants.set(0, new TenantFigures(0, 1, 1.5, 3.1, 3.5));
+        String text = report(List.of(), run("tail8", Way.NATIVE, kernels), run("tail8", Way.SHM, kernels),
+            new SharesRun(slow.set(), Way.TCP, tenants)).text(false);
+        assertEquals("tail8: 99th percentile of program 1, ms shm 2.50 1.00 <= 1.20 native yes",
+            line(text, "tail8: 99th percentile of program 1, ms shm"));
+        assertEquals("tail8: 99th percentile of program 1, ms tcp 3.10 1.24 <= 1.20 native no",
+            line(text, "tail8: 99th percentile of program 1, ms tcp"));
     }
 
     @Test
