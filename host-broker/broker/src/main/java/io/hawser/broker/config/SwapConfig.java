@@ -14,8 +14,8 @@ public interface SwapConfig {
     MemorySize memory();
 
     /**
-     * Part of it that the broker allocates and pins before it is needed. Pinning takes about half a second a
-     * gigabyte, so the first swaps wait for the rest. Range: 0 or more.
+     * Part of it that the broker allocates and pins before it is needed. That takes about 0.2 seconds a gigabyte; the
+     * first swaps wait for what they need. Range: 0 or more.
      */
     @WithDefault("0")
     MemorySize ahead();
