@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * How far ahead of its position a writer asks for the ring's memory. The reader's processor has these lines from the last
- * round, and each takes 0.1 us to get back.
+ * How far ahead of its position a writer asks for the ring's memory. The reader's processor has these lines from the
+ * last round. A writer that came to them without having asked would wait for each.
  */
 #define AHEAD_BYTES 512u
 #define LINE_BYTES 64u
