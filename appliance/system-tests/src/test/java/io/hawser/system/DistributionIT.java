@@ -171,6 +171,29 @@ class DistributionIT {
         assertEquals(before, leftovers(), "neither a region nor a folder is left");
     }
 
+    /** Over TCP, which needs no room in /dev/shm. */
+    @Test
+    void shouldMeasureSharesAndSwapping() throws Exception {
+        Set<Path> before = leftovers();
+        Path json = folder.resolve("sharing.json");
+        Ended shares = launch("hawser-check", "--shares", "--backend", "software", "--ways", "tcp", "--sets", "equal2",
+            "--warm-up", "1", "--json", json.toString());
+        assertEquals(0, shares.exit(), shares::toString);
+        JsonNode run = JSON.readTree(json.toFile()).at("/runs/0");
+        assertTrue(run.path("kernels").asLong() > 0, run::toString);
+        assertEquals(2, run.path("programs").size(), run::toString);
+
+        Ended swaps = launch("hawser-check", "--swaps", "--backend", "software", "--carrier", "tcp", "--sets",
+            "exchange", "--mib", "20", "--json", json.toString());
+        assertEquals(0, swaps.exit(), swaps::toString);
+        JsonNode exchange = JSON.readTree(json.toFile()).at("/runs/0");
+        for (String way : List.of("out", "in")) {
+            assertTrue(exchange.path(way).path("bytes").asLong() >= 20 << 20, exchange::toString);
+            assertEquals(0, exchange.path(way).path("failed").asInt(-1), exchange::toString);
+        }
+        assertEquals(before, leftovers(), "neither a region nor a folder is left");
+    }
+
     @Test
     void shouldLeaveNothingWhenItIsInterrupted() throws Exception {
         Set<Path> before = leftovers();
