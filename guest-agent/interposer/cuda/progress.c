@@ -76,9 +76,21 @@ static void sent(uint64_t handle) {
     }
 }
 
+/* The watcher until the first work. It then makes way for none, so that work costs no more until copies need a watch. */
+static void note_first(uint64_t stream) {
+    hws_stream_watcher_t *present = note_first;
+    if (!hws_tls.passing && !atomic_compare_exchange_strong(&hws_stream_watcher, &present, NULL) && present == sent) {
+        sent(stream); /* the watch has begun since this record was sent */
+    }
+}
+
+/* Before the program's first call. */
+__attribute__((constructor)) static void begin(void) {
+    atomic_store(&hws_stream_watcher, note_first);
+}
+
 void hws_progress_watch(void) {
-    hws_stream_watcher_t *none = NULL;
-    if (atomic_compare_exchange_strong(&hws_stream_watcher, &none, sent)) {
+    if (atomic_exchange(&hws_stream_watcher, sent) == NULL) {
         raise_to(&watched_from, hws_channel_last_sequence());
     }
 }

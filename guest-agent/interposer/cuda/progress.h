@@ -2,9 +2,9 @@
  * What the guest knows about the progress of streams, without asking the worker. A copy whose bytes must be read in
  * stream order is sent at once when its stream has no work.
  *
- * Work is numbered by the sequence of its record. The watch begins with the first memory that such copies need, and all
- * earlier work counts as unfinished until a wait covers it. Copies to the device (hws_tls.passing) do not count as
- * work: they end soon, and change no host memory. Nor do kernels, while they share no memory with the host.
+ * Work is numbered by the sequence of its record. The watch begins with the first memory that such copies need. If there
+ * was work before, all of it counts as unfinished until a wait covers it. Copies to the device (hws_tls.passing) do not
+ * count as work: they end soon, and change no host memory. Nor do kernels, while they share no memory with the host.
  */
 #ifndef HWS_PROGRESS_H
 #define HWS_PROGRESS_H

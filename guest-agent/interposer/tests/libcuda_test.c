@@ -544,8 +544,9 @@ static void shouldSendPinnedMemoryAtOnceWhereTheStreamHasNoWork(void) {
     HWS_CHECK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
     HWS_CHECK(cuStreamCreateWithPriority(&other, CU_STREAM_DEFAULT, 0) == CUDA_SUCCESS);
     HWS_CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemsetD8Async(memory, 0, 8, other) == CUDA_SUCCESS);
     HWS_CHECK(cuMemAllocHost_v2((void **) &pinned, 8) == CUDA_SUCCESS);
-    HWS_CHECK(time_of_copy(memory, pinned, stream) == LATER); /* nothing is known of the time before */
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == LATER); /* of work before, no stream is known */
     HWS_CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
     HWS_CHECK(time_of_copy(memory, pinned, stream) == NOW);
     HWS_CHECK(time_of_copy(memory, pinned, stream) == NOW); /* such copies are no work */
@@ -569,6 +570,23 @@ static void shouldSendPinnedMemoryAtOnceWhereTheStreamHasNoWork(void) {
     HWS_CHECK(time_of_copy(memory, pinned, stream) == NOW);
     HWS_CHECK(cuStreamWaitEvent(stream, event, 0) == CUDA_SUCCESS);
     HWS_CHECK(time_of_copy(memory, pinned, stream) == LATER);
+    HWS_CHECK(cuMemFreeHost(pinned) == CUDA_SUCCESS);
+}
+
+static void shouldSendPinnedMemoryAtOnceBeforeAllWork(void) {
+    start();
+    uint8_t *pinned;
+    CUdeviceptr memory;
+    CUstream stream;
+    uint64_t word = 1;
+    HWS_CHECK(cuMemAlloc_v2(&memory, 8) == CUDA_SUCCESS);
+    HWS_CHECK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    HWS_CHECK(cuMemcpyHtoD_v2(memory, &word, sizeof word)
+              == CUDA_SUCCESS); /* no work, because it changes no host memory */
+    HWS_CHECK(cuMemAllocHost_v2((void **) &pinned, 8) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == NOW && time_of_copy(memory, pinned, NULL) == NOW);
+    HWS_CHECK(cuMemsetD8Async(memory, 0, 8, stream) == CUDA_SUCCESS);
+    HWS_CHECK(time_of_copy(memory, pinned, stream) == LATER && time_of_copy(memory, pinned, NULL) == NOW);
     HWS_CHECK(cuMemFreeHost(pinned) == CUDA_SUCCESS);
 }
 
@@ -602,6 +620,7 @@ static void shouldNotReadMemoryThatIsNoLongerRegistered(void) {
     HWS_CHECK(cuMemAlloc_v2(&device, BYTES) == CUDA_SUCCESS);
     HWS_CHECK(cuMemHostRegister_v2(memory, BYTES, 0) == CUDA_SUCCESS);
     atomic_store(&broker_holds, true);
+    HWS_CHECK(cuMemsetD8Async(device, 0, BYTES, NULL) == CUDA_SUCCESS); /* else the copy would not wait */
     HWS_CHECK(cuMemcpyHtoDAsync_v2(device, memory, BYTES, NULL) == CUDA_SUCCESS);
     HWS_CHECK(cuMemHostUnregister(memory) == CUDA_SUCCESS);
     free(memory); /* the address sanitizer finds a read from here on */
@@ -729,6 +748,7 @@ int main(void) {
     RUN(shouldAnswerRecordsOfSharedEventsWhenTheWorkerHasThem, 0);
     RUN(shouldAnswerForAnnouncedEventsWithoutTheWorker, 0);
     RUN(shouldRunHostFunctionsWhileNobodyWaits, 0);
+    RUN(shouldSendPinnedMemoryAtOnceBeforeAllWork, 0);
     RUN(shouldSendPinnedMemoryAtOnceWhereTheStreamHasNoWork, 0);
     RUN(shouldReadPinnedMemoryWhenTheStreamReachesTheCopy, 0);
     RUN(shouldNotReadMemoryThatIsNoLongerRegistered, 0);
