@@ -12,15 +12,10 @@ public final class PrivateMemory {
     public static final long HUGE_PAGE_BYTES = 2L << 20;
 
     // Linux asm-generic/mman-common.h
-    private static final int PROT_READ_WRITE = 3;
     private static final int MAP_PRIVATE_ANONYMOUS = 0x22;
     private static final int MADV_HUGEPAGE = 14;
-    private static final long MAP_FAILED = -1;
     private static final long PAGE_BYTES = 4096;
 
-    private static final MethodHandle MAP = Libc.find("mmap", Libc.LONG, Libc.LONG, Libc.LONG, Libc.INT, Libc.INT,
-        Libc.INT, Libc.LONG);
-    private static final MethodHandle UNMAP = Libc.find("munmap", Libc.INT, Libc.LONG, Libc.LONG);
     private static final MethodHandle ADVISE = Libc.find("madvise", Libc.INT, Libc.LONG, Libc.LONG, Libc.INT);
 
     private PrivateMemory() {}
@@ -38,15 +33,15 @@ public final class PrivateMemory {
             throw new IllegalArgumentException("memory must consist of huge pages: bytes=" + bytes);
         }
         Libc.Scratch scratch = Libc.scratch();
-        long whole = call(scratch, bytes + HUGE_PAGE_BYTES);
-        if (whole == MAP_FAILED) {
+        long whole = SharedMemory.map(scratch, 0, bytes + HUGE_PAGE_BYTES, MAP_PRIVATE_ANONYMOUS, -1);
+        if (whole == SharedMemory.MAP_FAILED) {
             throw Libc.failure("memory must be mapped: bytes=" + bytes, scratch.errno());
         }
         long address = (whole + HUGE_PAGE_BYTES - 1) & -HUGE_PAGE_BYTES;
         unmap(whole, address - whole);
         unmap(address + bytes, whole + HUGE_PAGE_BYTES - address);
         MemorySegment memory = MemorySegment.ofAddress(address).reinterpret(bytes, Arena.ofAuto(),
-            mapped -> unmap(mapped.address(), bytes));
+            SharedMemory::unmap);
         touch(scratch, memory);
         return memory;
     }
@@ -63,26 +58,9 @@ public final class PrivateMemory {
         }
     }
 
-    private static long call(Libc.Scratch scratch, long bytes) {
-        try {
-            return (long) MAP.invokeExact(scratch.state, 0L, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, -1, 0L);
-        } catch (Throwable e) {
-            throw Libc.unexpected(e);
-        }
-    }
-
     private static void unmap(long address, long bytes) {
-        if (bytes == 0) {
-            return;
-        }
-        try {
-            int result = (int) UNMAP.invokeExact(Libc.scratch().state, address, bytes);
-            if (result != 0) {
-                throw new IllegalStateException("memory must be unmapped: address=0x" + Long.toHexString(address)
-                    + ", bytes=" + bytes);
-            }
-        } catch (Throwable e) {
-            throw Libc.unexpected(e);
+        if (bytes != 0) {
+            SharedMemory.unmap(MemorySegment.ofAddress(address).reinterpret(bytes));
         }
     }
 }

@@ -15,7 +15,7 @@ public final class SharedMemory implements AutoCloseable {
     private static final int PROT_READ_WRITE = 3;
     private static final int MAP_SHARED = 1;
     private static final int MAP_FIXED_NOREPLACE = 0x100000;
-    private static final long MAP_FAILED = -1;
+    static final long MAP_FAILED = -1;
     private static final long PAGE_BYTES = 4096;
     // A guest chooses the address. Below are the libraries of programs, above are addresses that user space cannot
     // have.
@@ -108,7 +108,8 @@ public final class SharedMemory implements AutoCloseable {
             && bytes <= HIGHEST_ADDRESS - address;
     }
 
-    private static long map(Libc.Scratch scratch, long address, long bytes, int flags, int fd) {
+    /** Calls mmap; {@link #MAP_FAILED} with errno in the scratch after a failure. */
+    static long map(Libc.Scratch scratch, long address, long bytes, int flags, int fd) {
         try {
             return (long) MAP.invokeExact(scratch.state, address, bytes, PROT_READ_WRITE, flags, fd, 0L);
         } catch (Throwable e) {
@@ -116,7 +117,8 @@ public final class SharedMemory implements AutoCloseable {
         }
     }
 
-    private static void unmap(MemorySegment memory) {
+    /** Unmaps memory, or a part of it in whole pages. */
+    static void unmap(MemorySegment memory) {
         try {
             int result = (int) UNMAP.invokeExact(Libc.scratch().state, memory.address(), memory.byteSize());
             if (result != 0) {
