@@ -176,15 +176,30 @@ static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, ch
     return 0;
 }
 
+/* Sends the last record of this end: the proof, and for a stripe the session that it joins. */
+static int send_proof(hws_carrier_t *carrier, hws_purpose_t purpose, const uint8_t proof[HWS_PROOF_BYTES],
+                      const hws_welcome_t *session, uint32_t timeout_ms, char *error, size_t capacity) {
+    if (purpose != HWS_PURPOSE_JOIN) {
+        return send_record(carrier, purpose == HWS_PURPOSE_STATUS ? HWS_CONTROL_ASK_STATUS : HWS_CONTROL_PROOF, 2,
+                           proof, HWS_PROOF_BYTES, timeout_ms, error, capacity);
+    }
+    uint8_t payload[HWS_JOIN_FIXED_BYTES];
+    memcpy(payload + HWS_JOIN_PROOF_OFFSET, proof, HWS_PROOF_BYTES);
+    memcpy(payload + HWS_JOIN_SESSION_ID_OFFSET, &session->session_id, sizeof session->session_id);
+    memcpy(payload + HWS_JOIN_SESSION_NONCE_OFFSET, session->session_nonce, sizeof session->session_nonce);
+    return send_record(carrier, HWS_CONTROL_JOIN, 2, payload, sizeof payload, timeout_ms, error, capacity);
+}
+
 /*
  * Sends HELLO, receives CHALLENGE and sends the guest's proof. A broker that has not proved itself gets the guest's
  * proof all the same, so that a broker without the token can report that. The caller accepts only REFUSED from such a
- * broker.
+ * broker. `session` is the session that a connection joins; nonce receives the nonce of HELLO.
  */
 static int introduce(hws_carrier_t *carrier, const hws_config_t *config, hws_purpose_t purpose,
-                     uint64_t description_hash, bool *is_proved_p, char *error, size_t capacity) {
-    uint8_t nonce[NONCE_BYTES], hello[MAX_HELLO_BYTES], payload[MAX_HANDSHAKE_PAYLOAD_BYTES], proof[HWS_PROOF_BYTES];
-    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t) sizeof nonce) {
+                     const hws_welcome_t *session, uint64_t description_hash, uint8_t nonce[NONCE_BYTES],
+                     bool *is_proved_p, char *error, size_t capacity) {
+    uint8_t hello[MAX_HELLO_BYTES], payload[MAX_HANDSHAKE_PAYLOAD_BYTES], proof[HWS_PROOF_BYTES];
+    if (getrandom(nonce, NONCE_BYTES, 0) != NONCE_BYTES) {
         snprintf(error, capacity, "no random numbers for the handshake: %s", strerror(errno));
         return -1;
     }
@@ -211,8 +226,7 @@ static int introduce(hws_carrier_t *carrier, const hws_config_t *config, hws_pur
     *is_proved_p = hws_handshake_proof_is_of_broker(&keys, &transcript, payload + HWS_CHALLENGE_SERVER_PROOF_OFFSET);
     hws_handshake_proof_of_guest(&keys, purpose, &transcript, proof);
     explicit_bzero(&keys, sizeof keys);
-    return send_record(carrier, purpose == HWS_PURPOSE_STATUS ? HWS_CONTROL_ASK_STATUS : HWS_CONTROL_PROOF, 2, proof,
-                       sizeof proof, config->connect_timeout_ms, error, capacity);
+    return send_proof(carrier, purpose, proof, session, config->connect_timeout_ms, error, capacity);
 }
 
 static int require_proof(bool is_proved, char *error, size_t capacity) {
@@ -226,22 +240,54 @@ static int require_proof(bool is_proved, char *error, size_t capacity) {
 int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                   hws_welcome_t *welcome_p, char *error_p, size_t error_capacity) {
     bool is_proved = false;
+    uint8_t nonce[NONCE_BYTES];
     hws_welcome_t welcome;
-    if (introduce(carrier, config, HWS_PURPOSE_SESSION, description_hash, &is_proved, error_p, error_capacity) != 0
+    if (introduce(carrier, config, HWS_PURPOSE_SESSION, NULL, description_hash, nonce, &is_proved, error_p,
+                  error_capacity)
+            != 0
         || hws_handshake_await_welcome(carrier, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, &welcome, error_p,
                                        error_capacity)
             != 0
         || require_proof(is_proved, error_p, error_capacity) != 0) {
         return -1;
     }
+    memcpy(welcome.session_nonce, nonce, sizeof welcome.session_nonce);
     *welcome_p = welcome;
     return 0;
+}
+
+int hws_handshake_join(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                       const hws_welcome_t *session, uint32_t *first_chunk_p, char *error_p, size_t error_capacity) {
+    bool is_proved = false;
+    uint8_t nonce[NONCE_BYTES], payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
+    hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
+    if (introduce(carrier, config, HWS_PURPOSE_JOIN, session, description_hash, nonce, &is_proved, error_p,
+                  error_capacity)
+            != 0
+        || receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity) != 0
+        || require_proof(is_proved, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    uint32_t first = 0;
+    if (reader.header.opcode == HWS_CONTROL_JOINED && reader.payload_bytes == HWS_JOINED_FIXED_BYTES) {
+        memcpy(&first, payload + HWS_JOINED_FIRST_CHUNK_OFFSET, sizeof first);
+    }
+    if (first < HWS_FIRST_STRIPE_CHUNK || first > HWS_FIRST_STRIPE_CHUNK + (HWS_MAX_STRIPES - 1) * HWS_STRIPE_CHUNKS) {
+        snprintf(error_p, error_capacity, "the worker's answer to JOIN is invalid: record %u of %u bytes, chunk %u",
+                 reader.header.opcode, reader.payload_bytes, first);
+        return -1;
+    }
+    *first_chunk_p = first;
+    return carrier->ops->set_timeout(carrier, 0);
 }
 
 int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                              char *text_p, size_t capacity, char *error_p, size_t error_capacity) {
     bool is_proved = false;
-    if (introduce(carrier, config, HWS_PURPOSE_STATUS, description_hash, &is_proved, error_p, error_capacity) != 0) {
+    uint8_t nonce[NONCE_BYTES];
+    if (introduce(carrier, config, HWS_PURPOSE_STATUS, NULL, description_hash, nonce, &is_proved, error_p,
+                  error_capacity)
+        != 0) {
         return -1;
     }
     uint32_t bytes = 0, room = (uint32_t) hws_pad8(capacity + HWS_STATUS_FIXED_BYTES);

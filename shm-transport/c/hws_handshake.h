@@ -8,6 +8,7 @@
 
 #include "hws_carrier.h"
 #include "hws_config.h"
+#include "hws_layout.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@ typedef struct hws_welcome {
     uint32_t max_record_bytes;    /* at most HWS_MAX_RECORD_BYTES */
     uint32_t max_bulk_bytes;      /* at most HWS_MAX_BULK_BYTES, a multiple of 8 */
     uint64_t next_sequence;       /* sequence of the first record that this end sends after the handshake */
+    uint8_t session_nonce[HWS_NONCE_CLIENT_BYTES]; /* of this end's HELLO, by which connections join; TCP only */
 } hws_welcome_t;
 
 /* The worker gets this many times the broker's limit, because the broker may have to start a worker. */
@@ -40,6 +42,13 @@ int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t d
  */
 int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                              char *text_p, size_t capacity, char *error_p, size_t error_capacity);
+
+/*
+ * Joins a fresh carrier to the session of `session` as a stripe (wire.md, "Stripes"). The limits of time are those of
+ * hws_handshake(). Returns 0 and the number of the stripe's first chunk, or -1 with a message in error_p.
+ */
+int hws_handshake_join(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                       const hws_welcome_t *session, uint32_t *first_chunk_p, char *error_p, size_t error_capacity);
 
 /*
  * Only the last part, for a carrier that has admitted the guest in another way: waits timeout_ms for the worker's

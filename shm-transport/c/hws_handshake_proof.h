@@ -17,6 +17,7 @@
 typedef enum hws_purpose {
     HWS_PURPOSE_SESSION, /* PROOF */
     HWS_PURPOSE_STATUS,  /* ASK_STATUS */
+    HWS_PURPOSE_JOIN,    /* JOIN */
 } hws_purpose_t;
 
 /* The two sides' part of one handshake. */

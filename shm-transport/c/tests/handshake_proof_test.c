@@ -51,6 +51,8 @@ static void shouldMakeTheProofsOfTheVectors(void) {
     check_vector("proof", proof);
     hws_handshake_proof_of_guest(&keys, HWS_PURPOSE_STATUS, &transcript, proof);
     check_vector("status", proof);
+    hws_handshake_proof_of_guest(&keys, HWS_PURPOSE_JOIN, &transcript, proof);
+    check_vector("join", proof);
 }
 
 static void shouldKnowTheBrokersProofFromEveryOther(void) {

@@ -1,5 +1,5 @@
 /*
- * A guest's part of the proofs. Each input line is a handshake: session|status SECRET NONCE HELLO SERVER_PROOF, with
+ * A guest's part of the proofs. Each input line is a handshake: session|status|join SECRET NONCE HELLO SERVER_PROOF, with
  * bytes in hexadecimal. The reply is the guest's proof and whether the broker's proof is valid: PROOF true|false.
  */
 #include "hws_handshake_proof.h"
@@ -29,7 +29,10 @@ int main(void) {
         hws_transcript_t transcript = {nonce, hello, take_hex(hello_hex, hello, sizeof hello)};
         hws_token_keys_t keys;
         hws_token_keys_derive(secret, &keys);
-        hws_handshake_proof_of_guest(&keys, strcmp(purpose, "status") == 0 ? HWS_PURPOSE_STATUS : HWS_PURPOSE_SESSION,
+        hws_handshake_proof_of_guest(&keys,
+                                     strcmp(purpose, "status") == 0     ? HWS_PURPOSE_STATUS
+                                         : strcmp(purpose, "join") == 0 ? HWS_PURPOSE_JOIN
+                                                                        : HWS_PURPOSE_SESSION,
                                      &transcript, proof);
         for (size_t i = 0; i < sizeof proof; i++) {
             printf("%02x", proof[i]);

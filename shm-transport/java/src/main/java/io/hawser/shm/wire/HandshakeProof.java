@@ -21,7 +21,9 @@ public final class HandshakeProof {
         /** A session: PROOF. */
         SESSION("hawser-proof-2"),
         /** The status of the vGPU: ASK_STATUS. */
-        STATUS("hawser-status-2");
+        STATUS("hawser-status-2"),
+        /** A further connection of a session: JOIN. */
+        JOIN("hawser-join-2");
 
         private final byte[] domain;
 

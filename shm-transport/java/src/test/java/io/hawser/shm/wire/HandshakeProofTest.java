@@ -44,6 +44,7 @@ class HandshakeProofTest {
     void shouldMakeAndAcceptTheProofsOfTheVectors() {
         assertArrayEquals(vectors.bytes("proof"), handshake.ofGuest(Purpose.SESSION, keys));
         assertArrayEquals(vectors.bytes("status"), handshake.ofGuest(Purpose.STATUS, keys));
+        assertArrayEquals(vectors.bytes("join"), handshake.ofGuest(Purpose.JOIN, keys));
         assertArrayEquals(vectors.bytes("serverProof"), handshake.ofBroker(keys.verifier()));
         assertTrue(handshake.isOfGuest(Purpose.SESSION, keys.verifier(), vectors.bytes("proof")));
         assertTrue(handshake.isOfGuest(Purpose.STATUS, keys.verifier(), vectors.bytes("status")));
@@ -55,6 +56,7 @@ class HandshakeProofTest {
         byte[] proof = vectors.bytes("proof");
         TokenKeys.Verifier verifier = keys.verifier();
         assertFalse(handshake.isOfGuest(Purpose.STATUS, verifier, proof), "a proof is for one thing alone");
+        assertFalse(handshake.isOfGuest(Purpose.JOIN, verifier, proof), "a proof is for one thing alone");
         assertFalse(handshake.isOfGuest(Purpose.SESSION, TokenKeys.ofSecret("Secret").verifier(), proof));
         assertFalse(handshake.isOfBroker(TokenKeys.ofSecret("Secret"), vectors.bytes("serverProof")));
         for (int bit = 0; bit < 8 * proof.length; bit++) {
