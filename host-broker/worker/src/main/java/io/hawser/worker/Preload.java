@@ -1,6 +1,7 @@
 package io.hawser.worker;
 
 import io.hawser.shm.control.BrokerMessageType;
+import io.hawser.shm.os.StreamSocket;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.ControlCodec;
 import io.hawser.worker.control.WorkerMessage;
@@ -32,6 +33,7 @@ final class Preload {
         // Loads the native code of Netty and the JVM: a worker that skipped its warm-up has not loaded it yet.
         Epoll.ensureAvailability();
         Socket.newSocketStream().close();
+        StreamSocket.load();
         LOG.log(Level.DEBUG, "loaded: {0}", new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
         // Logging, random numbers and digests read the runtime's files: formats, the time zone, the list of algorithms.
         LOG.log(Level.DEBUG, "loaded: {0}", watching);

@@ -15,6 +15,7 @@ import io.hawser.worker.calls.Calls;
 import io.hawser.worker.channel.Link;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.channel.shm.ShmLink;
+import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.channel.tcp.TcpLink;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.ControlCodec;
@@ -72,6 +73,7 @@ public final class Worker {
     private SharedNames names = SharedNames.NONE;
     private MemoryQuota quota;
     private final Swapping swapping;
+    private final Stripes stripes = new Stripes();
     private boolean isStuck; // thread of run() only
     private WorkerMessage.Stats lastStats; // this and the next field: session thread only
     private int unchangedStats;
@@ -232,7 +234,7 @@ public final class Worker {
                 return;
             }
         }
-        session.start(new Calls(session, region), Description.HASH);
+        session.start(new Calls(session, region, stripes), Description.HASH);
     }
 
     private void takeLedger(BrokerMessage.Ledger message, int descriptor) throws IOException {
@@ -342,7 +344,7 @@ public final class Worker {
     /** Session thread. A broker that does not read blocks this loop only when the socket's buffer is full of stats. */
     private void sendStats() {
         session.objects().quota().refresh();
-        WorkerMessage.Stats stats = session.stats();
+        WorkerMessage.Stats stats = stats();
         unchangedStats = stats.equals(lastStats) ? unchangedStats + 1 : 0;
         lastStats = stats;
         // Every message costs the broker time, so that many idle sessions would keep it busy with unchanged stats.
@@ -350,6 +352,10 @@ public final class Worker {
             send(stats);
         }
         link.schedule(this::sendStats, STATS_INTERVAL_MS);
+    }
+
+    private WorkerMessage.Stats stats() {
+        return session.stats().withTraffic(stripes.receivedBytes(), stripes.sentBytes());
     }
 
     private void send(WorkerMessage message) {
@@ -387,6 +393,11 @@ public final class Worker {
         }
         if (ended != null) {
             link.awaitClosed(GOODBYE_LIMIT_MS);
+            stripes.shutdown();
+            if (!stripes.close(TEARDOWN_LIMIT_MS)) {
+                LOG.log(Level.WARNING, "a stripe is still in use: the exit of the process ends it");
+                return false;
+            }
             awaitWork(ended);
             link.shutdown(TEARDOWN_LIMIT_MS);
         }
@@ -437,7 +448,7 @@ public final class Worker {
     private boolean freeSession(Session ended) {
         try {
             CompletableFuture.runAsync(() -> {
-                WorkerMessage.Stats last = ended.stats();
+                WorkerMessage.Stats last = stats();
                 Leftovers left = ended.close();
                 LOG.log(Level.DEBUG, "left after the session: {0}", left);
                 send(last);
@@ -563,6 +574,17 @@ public final class Worker {
         @Override
         public void handle(BrokerMessage.SwapIn in, int descriptor) throws IOException {
             swapping.order(residence -> residence.enter(in.bytes()));
+        }
+
+        @Override
+        public void handle(BrokerMessage.Stripe stripe, int descriptor) throws IOException {
+            if (session == null || region != null || descriptor < 0) {
+                throw new IOException("a stripe must follow its session over TCP and carry a socket: descriptor="
+                    + descriptor);
+            }
+            link.execute(() -> stripes.add(descriptor,
+                () -> session.graphCallbacks().allocateForSession(Stripes.BYTES),
+                reason -> link.execute(() -> session.refuse(reason))));
         }
 
         @Override

@@ -254,9 +254,11 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
         ArrayBox box = ArrayBox.of(origin, extent);
         long spanBytes = RegionCopies.spanBytes(host, extent);
         if (check(call, call.lastObject(), box) && region.allows(call, host.offset(), spanBytes, chunk)) {
-            region.settle(call, chunk, box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
-                CUmemorytype.CU_MEMORYTYPE_HOST, region.bytes(host.offset(), spanBytes, chunk).address(), host.pitch(),
-                host.slicePitch(), stream));
+            region.settle(call, chunk, toArray ? 0 : host.offset() + spanBytes,
+                box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
+                    CUmemorytype.CU_MEMORYTYPE_HOST, region.bytes(host.offset(), spanBytes, chunk).address(),
+                    host.pitch(),
+                    host.slicePitch(), stream));
         }
     }
 

@@ -16,6 +16,7 @@ import io.hawser.cuda.generated.cusparselt.CusparseLtOpcodes;
 import io.hawser.cuda.generated.nccl.NcclOpcodes;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
+import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CallDispatcher;
 import io.hawser.worker.session.GraphExecState;
@@ -51,12 +52,13 @@ public final class Calls implements CallDispatcher {
      *
      * @param session the session.
      * @param shared the guest's region; null over another carrier.
+     * @param stripes connections that may join the session.
      */
-    public Calls(Session session, SharedRegion shared) {
+    public Calls(Session session, SharedRegion shared, Stripes stripes) {
         LaunchCalls launches = new LaunchCalls(session);
         MemoryCalls memory = new MemoryCalls(session);
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
-        region = new RegionCopies(session, shared);
+        region = new RegionCopies(session, shared, stripes);
         objects = session.objects();
         use(CublasOpcodes::isCredited, CublasOpcodes.cublasDestroy_v2, HandleKind.CUBLAS, new CublasCalls(session));
         use(CublasLtOpcodes::isCredited, CublasLtOpcodes.cublasLtDestroy, HandleKind.CUBLASLT,

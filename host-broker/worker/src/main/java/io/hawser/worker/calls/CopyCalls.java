@@ -85,7 +85,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
     public void hwsCopyHtoDShared(Call call, long dstDevice, long regionOffset, long byteCount, long hStream,
         int chunk) {
         if (region.allows(call, regionOffset, byteCount, chunk)) {
-            region.settle(call, chunk, byteCount == 0 ? 0
+            region.settle(call, chunk, 0, byteCount == 0 ? 0
                 : backend.copyHtoD(dstDevice, region.bytes(regionOffset, byteCount, chunk), hStream));
         }
     }
@@ -94,7 +94,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
     public void hwsCopyDtoHShared(Call call, long srcDevice, long regionOffset, long byteCount, long hStream,
         int chunk) {
         if (region.allows(call, regionOffset, byteCount, chunk)) {
-            region.settle(call, chunk, byteCount == 0 ? 0
+            region.settle(call, chunk, regionOffset + byteCount, byteCount == 0 ? 0
                 : backend.copyDtoH(region.bytes(regionOffset, byteCount, chunk), srcDevice, hStream));
         }
     }
@@ -130,8 +130,9 @@ final class CopyCalls implements CopyManualCalls<Call> {
             return;
         }
         MemorySegment memory = region.bytes(host.offset(), span, chunk);
-        region.settle(call, chunk, toDevice ? boxes.write(box, memory, layout, stream)
-            : boxes.read(box, memory, layout, stream));
+        region.settle(call, chunk, toDevice ? 0 : host.offset() + span,
+            toDevice ? boxes.write(box, memory, layout, stream)
+                : boxes.read(box, memory, layout, stream));
     }
 
     /** Whether a box may be copied; if not, this fails the call. */

@@ -10,6 +10,7 @@ import io.hawser.cuda.generated.HwsRegionPlace;
 import io.hawser.shm.region.RegionGeometry;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.shm.SharedRegion;
+import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.Session;
@@ -22,7 +23,8 @@ import java.util.BitSet;
 /**
  * Copies through the region of shared memory: their bounds, and the chunks that return to the guest. The backend
  * accesses the region directly. Copies from the copy area go the same way. The guest fills the area while a stream
- * waits for a host function, so that its bytes are read in stream order. Session thread.
+ * waits for a host function, so that its bytes are read in stream order. Over TCP the chunks of stripes take the place
+ * of the region's. Session thread.
  */
 final class RegionCopies {
     private static final Logger LOG = System.getLogger(RegionCopies.class.getName());
@@ -38,6 +40,7 @@ final class RegionCopies {
     private final Session session;
     private final GpuBackend backend;
     private final SharedRegion region;
+    private final Stripes stripes;
     private final BitSet pinnedChunks = new BitSet(); // chunks that are pinned, or that cannot be
     private boolean isPinningRefused;
     private long settledSequence; // the last call that returns its chunk itself
@@ -48,11 +51,13 @@ final class RegionCopies {
      *
      * @param session the session.
      * @param region the guest's region; null over another carrier.
+     * @param stripes the session's stripes.
      */
-    RegionCopies(Session session, SharedRegion region) {
+    RegionCopies(Session session, SharedRegion region, Stripes stripes) {
         this.session = session;
         this.backend = session.backend();
         this.region = region;
+        this.stripes = stripes;
     }
 
     /**
@@ -76,6 +81,9 @@ final class RegionCopies {
         if (chunk == RecordLayout.COPY_AREA_CHUNK) {
             return allowsArea(call, offset, bytes);
         }
+        if (Stripes.isChunk(chunk)) {
+            return allowsStripe(call, offset, bytes, chunk);
+        }
         if (region == null) {
             call.fatal("a session must have a region to copy through it");
             return false;
@@ -87,6 +95,15 @@ final class RegionCopies {
         }
         if (chunk != 0 && !pinnedChunks.get(chunk - 1)) {
             pin(chunk - 1);
+        }
+        return true;
+    }
+
+    private boolean allowsStripe(Call call, long offset, long bytes, int chunk) {
+        if (!stripes.allows(chunk, offset, bytes)) {
+            call.fatal("a copy through a stripe must lie in a chunk that the guest has: offset="
+                + Long.toUnsignedString(offset) + " bytes=" + Long.toUnsignedString(bytes) + " chunk=" + chunk);
+            return false;
         }
         return true;
     }
@@ -115,7 +132,8 @@ final class RegionCopies {
 
     /** Bytes that {@link #allows} has accepted. */
     MemorySegment bytes(long offset, long bytes, int chunk) {
-        return (chunk == RecordLayout.COPY_AREA_CHUNK ? area : region.memory()).asSlice(offset, bytes);
+        return Stripes.isChunk(chunk) ? stripes.bytes(chunk, offset, bytes)
+            : (chunk == RecordLayout.COPY_AREA_CHUNK ? area : region.memory()).asSlice(offset, bytes);
     }
 
     /**
@@ -142,12 +160,22 @@ final class RegionCopies {
      *
      * @param call names the stream.
      * @param chunk the call's chunk number.
+     * @param bytes of a copy to the host: where its bytes end in the chunk; 0 of a copy to the device.
      * @param issued CUresult of issuing the copy.
      */
-    void settle(Call call, int chunk, int issued) {
+    void settle(Call call, int chunk, long bytes, int issued) {
         if (chunk == RecordLayout.COPY_AREA_CHUNK) {
             session.graphCallbacks().launchBegins();
             session.work().whenReached(call.lastStream(), status -> session.graphCallbacks().launchEnds());
+        } else if (Stripes.isChunk(chunk)) {
+            settledSequence = call.sequence();
+            stripes.take(chunk);
+            session.graphCallbacks().launchBegins();
+            session.work().whenReached(call.lastStream(), status -> {
+                session.graphCallbacks().launchEnds();
+                int result = issued != 0 ? issued : status;
+                stripes.giveBack(chunk, result, result == 0 ? (int) bytes : 0);
+            });
         } else if (chunk != 0) {
             StreamState stream = call.lastStream();
             settledSequence = call.sequence();
@@ -175,11 +203,16 @@ final class RegionCopies {
             case CudaOpcodes.hwsWriteArrayShared, CudaOpcodes.hwsReadArrayShared -> ARRAY_CHUNK_OFFSET;
             default -> -1;
         };
-        if (offset < 0 || region == null || call.sequence() == settledSequence) {
+        if (offset < 0 || call.sequence() == settledSequence) {
             return;
         }
         int chunk = call.in().i32(offset);
-        if (chunk > 0 && chunk <= region.geometry().chunkCount()) {
+        if (Stripes.isChunk(chunk)) {
+            if (stripes.allows(chunk, 0, 0)) {
+                stripes.take(chunk);
+                stripes.giveBack(chunk, call.result(), 0);
+            }
+        } else if (region != null && chunk > 0 && chunk <= region.geometry().chunkCount()) {
             region.releaseChunk(chunk - 1, call.result());
         }
     }

@@ -36,6 +36,7 @@ public sealed interface BrokerMessage {
         void handle(Keeper message, int descriptor) throws IOException;
         void handle(SwapOut message, int descriptor) throws IOException;
         void handle(SwapIn message, int descriptor) throws IOException;
+        void handle(Stripe message, int descriptor) throws IOException;
         void handle(End message, int descriptor) throws IOException;
     }
 
@@ -261,6 +262,14 @@ public sealed interface BrokerMessage {
      * @param bytes limit of the memory that moves.
      */
     record SwapIn(long bytes) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /** Carries the socket of a connection that has joined the session as a stripe. */
+    record Stripe() implements BrokerMessage {
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);

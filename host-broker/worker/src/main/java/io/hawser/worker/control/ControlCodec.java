@@ -56,6 +56,7 @@ public final class ControlCodec {
             case FOUND -> new BrokerMessage.Found(node.path("name").asText(""), node.path("handle").asText(""),
                 number(node, "bytes"), small(node, "column"));
             case NOT_FOUND -> new BrokerMessage.NotFound(node.path("name").asText(""));
+            case STRIPE -> new BrokerMessage.Stripe();
             case TURNS -> new BrokerMessage.Turns();
             case TURN_BELL -> new BrokerMessage.TurnBell();
             case DESCRIPTORS -> new BrokerMessage.DescriptorSocket();

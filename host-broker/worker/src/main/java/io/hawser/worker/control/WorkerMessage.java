@@ -68,6 +68,12 @@ public sealed interface WorkerMessage {
         public WorkerMessageType type() {
             return WorkerMessageType.STATS;
         }
+
+        /** These totals with more bytes received and sent. */
+        public Stats withTraffic(long moreIn, long moreOut) {
+            return new Stats(calls, replies, roundTrips, bytesIn + moreIn, bytesOut + moreOut, refusedRecords,
+                deviceBytes, kernels, gpuTimeMs, waitedMs);
+        }
     }
 
     /**

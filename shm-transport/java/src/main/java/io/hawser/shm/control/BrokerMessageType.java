@@ -24,6 +24,7 @@ public enum BrokerMessageType {
     KEEPER("keeper"),
     SWAP_OUT("swapout"),
     SWAP_IN("swapin"),
+    STRIPE("stripe"),
     END("end");
 
     private final String wireName;

@@ -12,7 +12,7 @@ class MessageTypesTest {
     void shouldKeepTheNamesOfTheBrokersMessages() {
         assertEquals(List.of("assign", "ledger", "turns", "turnbell", "doorbell", "descriptors", "watching", "store",
             "image", "noimage", "shared", "unshared", "found", "notfound", "keep", "keepfor", "keeper", "swapout",
-            "swapin", "end"),
+            "swapin", "stripe", "end"),
             Stream.of(BrokerMessageType.values()).map(BrokerMessageType::wireName).toList());
     }
 

@@ -1,0 +1,147 @@
+package io.hawser.shm.os;
+
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+
+/**
+ * A connected stream socket, TCP or Unix, whose calls block. One thread may receive while another sends; several
+ * threads may call {@link #shutdown}.
+ */
+public final class StreamSocket {
+    // Linux socket.h
+    private static final int MSG_WAITALL = 0x100;
+    private static final int MSG_NOSIGNAL = 0x4000; // a closed peer causes an error, not SIGPIPE
+    private static final int MSG_MORE = 0x8000;
+    private static final int SHUT_RDWR = 2;
+    private static final int IPPROTO_TCP = 6;
+    private static final int TCP_NODELAY = 1; // Linux tcp.h
+    private static final int F_SETFL = 4; // Linux asm-generic/fcntl.h
+    private static final int EOPNOTSUPP = 95;
+    // Linux asm-generic/errno.h
+    private static final int EPIPE = 32;
+    private static final int ECONNRESET = 104;
+    private static final int ENOTCONN = 107;
+
+    private static final MethodHandle RECV = Libc.find("recv", Libc.LONG, Libc.INT, Libc.ADDRESS, Libc.LONG, Libc.INT);
+    private static final MethodHandle SEND = Libc.find("send", Libc.LONG, Libc.INT, Libc.ADDRESS, Libc.LONG, Libc.INT);
+    private static final MethodHandle FCNTL = Libc.findVariadic(2, "fcntl", Libc.INT, Libc.INT, Libc.INT, Libc.INT);
+    private static final MethodHandle SETSOCKOPT = Libc.find("setsockopt", Libc.INT, Libc.INT, Libc.INT, Libc.INT,
+        Libc.ADDRESS, Libc.INT);
+    private static final MethodHandle SHUTDOWN = Libc.find("shutdown", Libc.INT, Libc.INT, Libc.INT);
+
+    private final int descriptor;
+
+    /**
+     * Takes a socket. Its calls block from now on, in all processes that have it, and TCP sends short records at once.
+     *
+     * @param descriptor of the socket; {@link #close} closes it.
+     * @throws IOException if it is no stream socket; it then stays the caller's.
+     */
+    public StreamSocket(int descriptor) throws IOException {
+        this.descriptor = descriptor;
+        Libc.Scratch state = Libc.scratch();
+        state.struct.set(Libc.INT, 0, 1);
+        try {
+            if ((int) FCNTL.invokeExact(state.state, descriptor, F_SETFL, 0) != 0) {
+                throw Libc.failure("a socket must be set to block: socket=" + descriptor, state.errno());
+            }
+            if ((int) SETSOCKOPT.invokeExact(state.state, descriptor, IPPROTO_TCP, TCP_NODELAY, state.struct,
+                Integer.BYTES) != 0 && state.errno() != EOPNOTSUPP) { // a Unix socket never delays
+                throw Libc.failure("a socket must send at once: socket=" + descriptor, state.errno());
+            }
+        } catch (IOException e) {
+            throw e;
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    /** Loads the code for the first call, which takes tens of milliseconds. Any thread. */
+    public static void load() {
+        Libc.scratch();
+    }
+
+    /**
+     * Fills memory with received bytes.
+     *
+     * @param memory native memory.
+     * @param offset of the first byte in the memory.
+     * @param bytes their number.
+     * @return false when the peer has closed the connection, or {@link #shutdown} was called, before all had come.
+     * @throws IOException if the connection fails.
+     */
+    public boolean receive(MemorySegment memory, long offset, long bytes) throws IOException {
+        Libc.Scratch state = Libc.scratch();
+        for (long done = 0; done < bytes;) {
+            long received;
+            try {
+                received = (long) RECV.invokeExact(state.state, descriptor, memory.asSlice(offset + done, bytes - done),
+                    bytes - done, MSG_WAITALL);
+            } catch (Throwable e) {
+                throw Libc.unexpected(e);
+            }
+            if (received < 0 && state.errno() == Libc.EINTR) {
+                continue;
+            }
+            if (received == 0 || received < 0 && hasGone(state.errno())) {
+                return false;
+            }
+            if (received < 0) {
+                throw Libc.failure("bytes must be received: socket=" + descriptor, state.errno());
+            }
+            done += received;
+        }
+        return true;
+    }
+
+    /**
+     * Sends bytes, and waits until the kernel has taken all of them.
+     *
+     * @param memory native memory.
+     * @param offset of the first byte in the memory.
+     * @param bytes their number.
+     * @param hasMore whether the caller sends more at once, so that the kernel may wait for a full packet.
+     * @return false when the peer has closed the connection, or {@link #shutdown} was called.
+     * @throws IOException if the connection fails.
+     */
+    public boolean send(MemorySegment memory, long offset, long bytes, boolean hasMore) throws IOException {
+        Libc.Scratch state = Libc.scratch();
+        for (long done = 0; done < bytes;) {
+            long sent;
+            try {
+                sent = (long) SEND.invokeExact(state.state, descriptor, memory.asSlice(offset + done, bytes - done),
+                    bytes - done, hasMore ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL);
+            } catch (Throwable e) {
+                throw Libc.unexpected(e);
+            }
+            if (sent >= 0) {
+                done += sent;
+            } else if (hasGone(state.errno())) {
+                return false;
+            } else if (state.errno() != Libc.EINTR) {
+                throw Libc.failure("bytes must be sent: socket=" + descriptor, state.errno());
+            }
+        }
+        return true;
+    }
+
+    private static boolean hasGone(int errno) {
+        return errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN;
+    }
+
+    /** Ends both directions: blocked and later calls of all threads return. The socket stays open. */
+    public void shutdown() {
+        try {
+            // A peer that has gone makes this fail, which changes nothing: the calls return for that reason.
+            int _ = (int) SHUTDOWN.invokeExact(Libc.scratch().state, descriptor, SHUT_RDWR);
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    /** Closes the socket. No call may be running. */
+    public void close() {
+        Descriptors.close(descriptor);
+    }
+}
