@@ -6,6 +6,7 @@ import io.hawser.broker.model.PeerName;
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.model.Refusal;
 import io.hawser.broker.model.RefusedException;
+import io.hawser.broker.posix.PosixException;
 import io.hawser.broker.session.Session;
 import io.hawser.broker.status.StatusText;
 import io.hawser.broker.token.Token;
@@ -128,6 +129,10 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
 
     private void receiveProof(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
         HandshakeRecords.Proof given = HandshakeRecords.proof(record);
+        if (given.purpose() == HandshakeProof.Purpose.JOIN && challenge.isOld()) {
+            refuse(context, Refusal.PROTOCOL, "only a guest of version 2 of the handshake may join a session");
+            return;
+        }
         Optional<Token> token = challenge.proved(given);
         if (token.isEmpty()) {
             refuse(context, Refusal.TOKEN, challenge.refusal());
@@ -153,6 +158,10 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             return;
         }
         vgpu = token.get().vgpu();
+        if (given.purpose() == HandshakeProof.Purpose.JOIN) {
+            join(context, given.join());
+            return;
+        }
         Guest guest = new Guest(hello.keyId(), vgpu, Carrier.TCP, peer(), hello.pid(),
             Printable.text(hello.program(), 256), Printable.text(hello.host(), 256));
         try {
@@ -161,9 +170,40 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             refuse(context, Refusal.CAPACITY, e.getMessage());
             return;
         }
+        session.useNonce(hello.clientNonce());
         session.onCancel(reason -> refuse(context, Refusal.CAPACITY, reason));
         handover = new Handover(door, (EpollSocketChannel) context.channel(), session, connectedNs, outcome(context));
         handover.start();
+    }
+
+    /** Hands the socket to the worker of the session that it joins. The session counts in the peer's limit, not it. */
+    private void join(ChannelHandlerContext context, HandshakeRecords.Join join) {
+        EpollSocketChannel channel = (EpollSocketChannel) context.channel();
+        channel.deregister().addListener(detached -> {
+            if (!channel.isOpen()) {
+                place.release(); // Netty has removed this handler, which therefore does not learn of the end
+            } else if (decoder.holdsBytes()) {
+                refuse(context, Refusal.PROTOCOL, TOO_EARLY);
+            } else {
+                give(context, channel, join);
+            }
+        });
+    }
+
+    private void give(ChannelHandlerContext context, EpollSocketChannel channel, HandshakeRecords.Join join) {
+        try {
+            door.sessions().join(join.sessionId(), hello.keyId(), join.sessionNonce(), channel.fd().intValue());
+        } catch (RefusedException e) {
+            refuse(context, Refusal.CAPACITY, e.getMessage());
+            return;
+        } catch (PosixException e) {
+            LOG.warnf("session %d did not get a connection: %s", join.sessionId(), e.getMessage());
+            refuse(context, Refusal.INTERNAL, "the broker failed; its log says why");
+            return;
+        }
+        step = Step.HANDED_OVER;
+        place.release();
+        channel.close(); // only the broker's descriptor: the worker's copy keeps the connection open
     }
 
     private String peer() {
@@ -208,6 +248,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         EpollSocketChannel channel = (EpollSocketChannel) context.channel();
         if (!channel.isRegistered()) {
             Handover.sendAndClose(channel, record);
+            place.release();
             return;
         }
         sendLast(context, record);

@@ -35,10 +35,19 @@ final class HandshakeRecords {
     /**
      * The guest's answer to the challenge.
      *
-     * @param purpose a session or the status.
+     * @param purpose a session, the status, or a further connection of a session.
      * @param bytes the proof, 32 bytes.
+     * @param join the session of a further connection; null for another purpose.
      */
-    record Proof(HandshakeProof.Purpose purpose, byte[] bytes) {}
+    record Proof(HandshakeProof.Purpose purpose, byte[] bytes, Join join) {}
+
+    /**
+     * The session that a further connection joins.
+     *
+     * @param sessionId of WELCOME.
+     * @param sessionNonce the guest's nonce in the session's HELLO, 16 bytes.
+     */
+    record Join(long sessionId, byte[] sessionNonce) {}
 
     /** A record that violates the protocol. */
     static final class MalformedException extends Exception {
@@ -74,19 +83,31 @@ final class HandshakeRecords {
         return hello;
     }
 
-    /** Decodes PROOF or ASK_STATUS, which have the same layout. */
+    /** Decodes PROOF, ASK_STATUS or JOIN, which begin with the proof. */
     static Proof proof(byte[] record) throws MalformedException {
-        HandshakeProof.Purpose purpose = new RecordReader().wrap(MemorySegment.ofArray(record), 0, record.length)
-            .opcode() == RecordLayout.CONTROL_ASK_STATUS ? HandshakeProof.Purpose.STATUS
-                : HandshakeProof.Purpose.SESSION;
-        boolean asks = purpose == HandshakeProof.Purpose.STATUS;
-        RecordReader reader = open(record, asks ? RecordLayout.CONTROL_ASK_STATUS : RecordLayout.CONTROL_PROOF,
-            PROOF_SEQUENCE);
-        reader.begin(asks ? RecordLayout.ASK_STATUS_FIXED_BYTES : RecordLayout.PROOF_FIXED_BYTES);
-        byte[] proof = reader.slice(asks ? RecordLayout.ASK_STATUS_PROOF_OFFSET : RecordLayout.PROOF_PROOF_OFFSET,
-            RecordLayout.PROOF_BYTES).toArray(ValueLayout.JAVA_BYTE);
+        int opcode = new RecordReader().wrap(MemorySegment.ofArray(record), 0, record.length).opcode();
+        return switch (opcode) {
+            case RecordLayout.CONTROL_ASK_STATUS -> proof(record, opcode, RecordLayout.ASK_STATUS_FIXED_BYTES,
+                HandshakeProof.Purpose.STATUS);
+            case RecordLayout.CONTROL_JOIN -> proof(record, opcode, RecordLayout.JOIN_FIXED_BYTES,
+                HandshakeProof.Purpose.JOIN);
+            default -> proof(record, RecordLayout.CONTROL_PROOF, RecordLayout.PROOF_FIXED_BYTES,
+                HandshakeProof.Purpose.SESSION);
+        };
+    }
+
+    private static Proof proof(byte[] record, int opcode, int fixedBytes, HandshakeProof.Purpose purpose)
+        throws MalformedException {
+        RecordReader reader = open(record, opcode, PROOF_SEQUENCE);
+        reader.begin(fixedBytes);
+        byte[] proof = reader.slice(RecordLayout.PROOF_PROOF_OFFSET, RecordLayout.PROOF_BYTES)
+            .toArray(ValueLayout.JAVA_BYTE);
+        Join join = purpose != HandshakeProof.Purpose.JOIN ? null
+            : new Join(reader.i64(RecordLayout.JOIN_SESSION_ID_OFFSET),
+                reader.slice(RecordLayout.JOIN_SESSION_NONCE_OFFSET, RecordLayout.NONCE_CLIENT_BYTES)
+                    .toArray(ValueLayout.JAVA_BYTE));
         close(reader);
-        return new Proof(purpose, proof);
+        return new Proof(purpose, proof, join);
     }
 
     static byte[] challenge(byte[] serverNonce, byte[] serverProof) {

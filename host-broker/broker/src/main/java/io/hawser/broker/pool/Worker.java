@@ -333,6 +333,16 @@ public final class Worker implements ImagePeer {
     }
 
     /**
+     * Gives the worker's session a further connection of its guest. The call follows {@link #assign}. The caller keeps
+     * its copy of the descriptor and closes it.
+     *
+     * @throws PosixException when the send fails.
+     */
+    public void giveStripe(int descriptor) throws PosixException {
+        sendWithDescriptor(message(BrokerMessageType.STRIPE), descriptor);
+    }
+
+    /**
      * Connects the worker with the keeper of its GPU. The call precedes {@link #assign}. The caller keeps its copy of
      * the descriptor and closes it.
      *

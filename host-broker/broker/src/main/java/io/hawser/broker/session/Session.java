@@ -9,6 +9,9 @@ import io.hawser.broker.pool.Assignment;
 import io.hawser.broker.pool.LedgerSlot;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerRequest;
+import io.hawser.broker.posix.PosixException;
+import io.hawser.shm.wire.RecordLayout;
+import java.security.MessageDigest;
 import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -32,6 +35,8 @@ public final class Session implements WorkerRequest {
     private boolean lost;
     private boolean failed;
     private String endReason = "";
+    private byte[] nonce = {}; // of the guest's HELLO; empty: no connection may join
+    private int stripes;
     private volatile SessionView view;
 
     /** Chooses a session's GPUs. */
@@ -134,6 +139,36 @@ public final class Session implements WorkerRequest {
      */
     public void onCancel(Consumer<String> action) {
         cancel = action;
+    }
+
+    /**
+     * Allows further connections to join.
+     *
+     * @param given the guest's nonce in HELLO, which only the guest's process knows.
+     */
+    public void useNonce(byte[] given) {
+        nonce = given.clone();
+    }
+
+    /**
+     * Gives the worker a further connection of the guest.
+     *
+     * @param keyId of the token that the connection has proved.
+     * @param given the nonce that it names.
+     * @param descriptor its socket; the caller keeps its copy and closes it.
+     * @throws RefusedException when it is not of this session's guest, or the session takes no more.
+     * @throws PosixException when the send fails.
+     */
+    void join(String keyId, byte[] given, int descriptor) throws RefusedException, PosixException {
+        boolean isGuest = nonce.length > 0 && MessageDigest.isEqual(nonce, given) && keyId.equals(guest.keyId());
+        if (!isGuest || view.state() != SessionState.RUNNING) {
+            throw new RefusedException("a connection must join a running session of its own process: sessionId=" + id);
+        }
+        if (stripes == RecordLayout.MAX_STRIPES) {
+            throw new RefusedException("a session takes no more connections: sessionId=" + id + " max=" + stripes);
+        }
+        stripes++;
+        worker.giveStripe(descriptor);
     }
 
     void end(String reason) {

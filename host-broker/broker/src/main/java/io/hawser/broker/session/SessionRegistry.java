@@ -14,6 +14,7 @@ import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.posix.PosixException;
 import io.hawser.broker.swap.Swapping;
 import io.hawser.broker.turns.SessionTurns;
 import io.hawser.broker.vgpu.VgpuTable;
@@ -234,6 +235,24 @@ public final class SessionRegistry {
             guest.carrier().label(), guest.keyId(), guest.peer(), guest.program(), guest.host(), guest.pid(),
             worker.id(), worker.pid());
         listener.onStart(session.view());
+    }
+
+    /**
+     * Gives a further connection to the worker of the session that it joins. Event loop only.
+     *
+     * @param id the session's.
+     * @param keyId of the token that the connection has proved.
+     * @param nonce the guest's nonce in the session's HELLO.
+     * @param descriptor the socket; the caller keeps its copy and closes it.
+     * @throws RefusedException when there is no such session, or it takes no more.
+     * @throws PosixException when the send fails.
+     */
+    public void join(long id, String keyId, byte[] nonce, int descriptor) throws RefusedException, PosixException {
+        Session session = sessions.get(id);
+        if (session == null) {
+            throw new RefusedException("a connection must join a running session of its own process: sessionId=" + id);
+        }
+        session.join(keyId, nonce, descriptor);
     }
 
     /** Ends a session that never got a worker. Event loop only. */

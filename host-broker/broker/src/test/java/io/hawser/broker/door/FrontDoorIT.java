@@ -112,6 +112,76 @@ class FrontDoorIT {
         TestBroker.await("another worker", () -> broker.broker().pools().state().ready() == 1);
     }
 
+    private static void join(TestGuest guest, String token, long sessionId, byte[] nonce) throws IOException {
+        guest.send(guest.join(guest.challenge("default"), token, sessionId, nonce));
+    }
+
+    @Test
+    void shouldPassAJoiningConnectionToTheWorkerOfItsSession() throws Exception {
+        try (TestGuest guest = connect()) {
+            guest.handshake("default", secret);
+            long id = guest.receive().words().getLong(8);
+            List<TestGuest> stripes = new ArrayList<>();
+            for (int i = 0; i < RecordLayout.MAX_STRIPES; i++) {
+                TestGuest stripe = connect();
+                stripes.add(stripe);
+                join(stripe, secret, id, TestGuest.NONCE);
+                byte[] expected = "{\"type\":\"stripe\"}+\n".getBytes(StandardCharsets.US_ASCII);
+                assertArrayEquals(expected, stripe.bytes(expected.length), "the worker must have the connection");
+            }
+            try (TestGuest oneTooMany = connect()) {
+                join(oneTooMany, secret, id, TestGuest.NONCE);
+                assertRefused(oneTooMany, Refusal.CAPACITY, "max=8");
+            }
+            assertEquals(1, sessions().size());
+            for (TestGuest stripe : stripes) {
+                stripe.close();
+            }
+            // The session is not over.
+            byte[] sent = "still here".getBytes(StandardCharsets.US_ASCII);
+            guest.send(sent);
+            assertArrayEquals(sent, guest.bytes(sent.length));
+        }
+    }
+
+    @Test
+    void shouldRefuseConnectionsThatAreNotOfTheSessionsProcess() throws Exception {
+        byte[] other = TestGuest.NONCE.clone();
+        other[15]++;
+        try (TestGuest nobody = connect()) {
+            join(nobody, secret, 1, TestGuest.NONCE);
+            assertRefused(nobody, Refusal.CAPACITY, "must join a running session of its own process");
+        }
+        try (TestGuest guest = connect()) {
+            guest.handshake("default", secret);
+            long id = guest.receive().words().getLong(8);
+            try (TestGuest stranger = connect()) {
+                join(stranger, secret, id, other);
+                assertRefused(stranger, Refusal.CAPACITY, "must join a running session of its own process");
+            }
+            try (TestGuest stranger = connect()) {
+                join(stranger, secret, id + 1, TestGuest.NONCE);
+                assertRefused(stranger, Refusal.CAPACITY, "must join a running session of its own process");
+            }
+            try (TestGuest stranger = connect()) {
+                join(stranger, "another", id, TestGuest.NONCE);
+                assertRefused(stranger, Refusal.TOKEN, "not known");
+            }
+            try (TestGuest early = connect()) {
+                byte[] record = early.join(early.challenge("default"), secret, id, TestGuest.NONCE);
+                early.send(Arrays.copyOf(record, record.length + 8));
+                assertRefused(early, Refusal.PROTOCOL, "between PROOF and WELCOME");
+            }
+            try (TestGuest old = connect(); TestGuest recent = connect()) {
+                byte[] record = recent.join(recent.challenge("default"), secret, id, TestGuest.NONCE);
+                old.send(TestGuest.hello(RecordLayout.OLD_HANDSHAKE_VERSION, TestBroker.DESCRIPTION_HASH, "default"));
+                old.receive();
+                old.send(record);
+                assertRefused(old, Refusal.PROTOCOL, "version 2");
+            }
+        }
+    }
+
     @Test
     void shouldRefuseAWrongSecretAndAnUnknownKeyAlike() throws Exception {
         for (String[] token : new String[][] {{"default", "wrong"}, {"nobody", secret}, {"", secret}}) {

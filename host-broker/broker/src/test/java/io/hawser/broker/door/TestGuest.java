@@ -99,6 +99,18 @@ public final class TestGuest implements AutoCloseable {
         return Arrays.copyOf(writer.array(), writer.end());
     }
 
+    /** The JOIN record of a connection whose HELLO has been answered by this challenge. */
+    public byte[] join(byte[] challenge, String secret, long sessionId, byte[] nonce) {
+        byte[] proof = proofs(challenge).ofGuest(HandshakeProof.Purpose.JOIN, TokenKeys.ofSecret(secret));
+        RecordWriter writer = new RecordWriter(RecordLayout.HEADER_BYTES + RecordLayout.JOIN_FIXED_BYTES);
+        writer.begin(RecordLayout.CONTROL_JOIN, 2, 0, 0, 0);
+        writer.fixed(RecordLayout.JOIN_FIXED_BYTES);
+        writer.struct(RecordLayout.JOIN_PROOF_OFFSET, MemorySegment.ofArray(proof), 0, proof.length);
+        writer.i64(RecordLayout.JOIN_SESSION_ID_OFFSET, sessionId);
+        writer.struct(RecordLayout.JOIN_SESSION_NONCE_OFFSET, MemorySegment.ofArray(nonce), 0, nonce.length);
+        return Arrays.copyOf(writer.array(), writer.end());
+    }
+
     /** Sends HELLO and PROOF as an honest guest. */
     public void handshake(String keyId, String secret) throws IOException {
         handshake(keyId, secret, TestBroker.DESCRIPTION_HASH);

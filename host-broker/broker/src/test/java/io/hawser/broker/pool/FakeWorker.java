@@ -168,13 +168,15 @@ public final class FakeWorker {
 
     /**
      * Passes the broker's answers about names to the guest, a line each, until the broker ends the session. The line of
-     * an answer with a descriptor ends with a plus sign.
+     * an answer with a descriptor ends with a plus sign. A stripe gets its message.
      */
     private static void awaitEnd(String mode, int guest) {
         int[] descriptor = {-1};
         String message = receive(descriptor);
-        while (message != null && message.contains("\"name\":")) {
-            writeAll(guest, (message + (descriptor[0] < 0 ? "\n" : "+\n")).getBytes(StandardCharsets.UTF_8));
+        while (message != null && (message.contains("\"name\":") || message.contains("\"stripe\""))) {
+            boolean isStripe = message.contains("\"stripe\"");
+            writeAll(isStripe ? descriptor[0] : guest,
+                (message + (descriptor[0] < 0 ? "\n" : "+\n")).getBytes(StandardCharsets.UTF_8));
             descriptor[0] = -1;
             message = receive(descriptor);
         }
