@@ -175,7 +175,17 @@ void hws_channel_statistics(hws_statistics_t *statistics_p) {
         .carrier = channel->carrier != NULL ? channel->carrier->ops->name : "none",
         .calls = atomic_load(&channel->calls),
         .round_trips = atomic_load(&channel->round_trips),
-        .bytes_out = atomic_load(&channel->bytes_out),
-        .bytes_in = atomic_load(&channel->bytes_in),
+        .bytes_out = atomic_load(&channel->bytes_out) + atomic_load(&channel->stripe_bytes_out),
+        .bytes_in = atomic_load(&channel->bytes_in) + atomic_load(&channel->stripe_bytes_in),
+        .stripes = atomic_load(&channel->stripes),
     };
+}
+
+void hws_channel_count_stripe(void) {
+    atomic_fetch_add_explicit(&hws_channel.stripes, 1, memory_order_relaxed);
+}
+
+void hws_channel_count_stripe_bytes(uint64_t bytes_out, uint64_t bytes_in) {
+    atomic_fetch_add_explicit(&hws_channel.stripe_bytes_out, bytes_out, memory_order_relaxed);
+    atomic_fetch_add_explicit(&hws_channel.stripe_bytes_in, bytes_in, memory_order_relaxed);
 }

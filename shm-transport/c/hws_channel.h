@@ -173,9 +173,14 @@ typedef struct hws_statistics {
     uint64_t round_trips; /* of these, calls whose reply the program waited for */
     uint64_t bytes_out;
     uint64_t bytes_in;
+    uint32_t stripes; /* further connections that have joined the session */
 } hws_statistics_t;
 
 void hws_channel_statistics(hws_statistics_t *statistics_p);
+
+/* Counts a stripe that has joined, and its bytes. Any thread. */
+void hws_channel_count_stripe(void);
+void hws_channel_count_stripe_bytes(uint64_t bytes_out, uint64_t bytes_in);
 
 /*
  * Writes the counters as one line of JSON to stderr (HAWSER_STATS=1) or appends it to a file (HAWSER_STATS=path). Does

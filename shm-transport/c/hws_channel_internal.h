@@ -118,6 +118,8 @@ typedef struct hws_channel {
 
     _Atomic uint64_t next_blob;
     _Atomic uint64_t calls, round_trips, bytes_out, bytes_in;
+    _Atomic uint64_t stripe_bytes_out, stripe_bytes_in;
+    _Atomic uint32_t stripes;
 } hws_channel_t;
 
 extern hws_channel_t hws_channel;

@@ -25,10 +25,10 @@ void hws_statistics_report(void) {
     char line[512];
     int bytes = snprintf(line, sizeof line,
                          "{\"program\":\"%s\",\"carrier\":\"%s\",\"calls\":%llu,\"round_trips\":%llu,"
-                         "\"bytes_out\":%llu,\"bytes_in\":%llu}\n",
+                         "\"bytes_out\":%llu,\"bytes_in\":%llu,\"stripes\":%u}\n",
                          program, statistics.carrier, (unsigned long long) statistics.calls,
                          (unsigned long long) statistics.round_trips, (unsigned long long) statistics.bytes_out,
-                         (unsigned long long) statistics.bytes_in);
+                         (unsigned long long) statistics.bytes_in, statistics.stripes);
     bool to_stderr = strcmp(where, "1") == 0;
     int fd = to_stderr ? STDERR_FILENO : open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0 || write(fd, line, (size_t) bytes) != bytes) {

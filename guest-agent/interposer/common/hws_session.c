@@ -9,6 +9,7 @@
 #include "hws_cuda_opcodes.h"
 #include "hws_hint.h"
 #include "shm/hws_shm.h"
+#include "tcp/hws_stripe.h"
 
 #include <pthread.h>
 
@@ -68,6 +69,7 @@ static void in_child(void) {
         atomic_store(&in_forked_child, true);
         close_gates(CUDA_ERROR_NOT_INITIALIZED);
         hws_channel_abandon_in_child();
+        hws_stripe_abandon_in_child();
     }
 }
 
@@ -97,6 +99,7 @@ static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *
         carrier->ops->close(carrier);
         return NULL;
     }
+    hws_stripe_use(config, HWS_DESCRIPTION_HASH, welcome_p);
     hws_log(HWS_INFO, "session %llu on %s:%s, %u device(s)", (unsigned long long) welcome_p->session_id, config->host,
             config->port, welcome_p->device_count);
     return carrier;

@@ -61,7 +61,7 @@ hws_host_t hws_copy_host(const void *host, uint64_t bytes, uint64_t *region_offs
 }
 
 bool hws_copy_in_chunks(uint64_t bytes, bool to_device) {
-    return bytes > (to_device ? MAX_INLINE_BYTES : MAX_DATA_BYTES) && hws_shm_current() != NULL;
+    return bytes > (to_device ? MAX_INLINE_BYTES : MAX_DATA_BYTES) && hws_bulk_serves(bytes);
 }
 
 CUresult hws_copy_check_device(CUdeviceptr address, uint64_t bytes) {

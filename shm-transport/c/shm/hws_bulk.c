@@ -1,8 +1,8 @@
 /* The parts of a copy, the chunks that carry them, and the threads that copy them. */
 #include "hws_bulk.h"
 
-#include "../hws_channel.h"
 #include "../hws_thread.h"
+#include "hws_bulk_job.h"
 #include "hws_shm.h"
 
 #include <pthread.h>
@@ -27,18 +27,6 @@
 /* Parts that one thread has under way. With 2 it waits for the device; with 8 the chunks leave the cache. */
 #define DEPTH 4
 
-typedef struct hws_job {
-    struct hws_job *next, *previous;
-    const hws_bulk_copy_t *copy;
-    const hws_shm_view_t *view;
-    hws_bulk_plan_t plan;
-    hws_tls_t tls;          /* the caller's: every record has its thread number and context */
-    _Atomic uint64_t taken; /* parts that a thread has taken on */
-    _Atomic uint64_t sent;  /* parts whose record, if it needs one, has been sent */
-    _Atomic int failure;    /* of the first part that failed */
-    unsigned helpers;       /* under pool.lock */
-} hws_job_t;
-
 /* The parts that one thread has under way, oldest first. */
 typedef struct hws_flight {
     uint32_t chunks[DEPTH];
@@ -61,12 +49,6 @@ static struct {
  */
 static _Atomic uint64_t free_chunks, left_chunks;
 static pthread_once_t chunks_once = PTHREAD_ONCE_INIT;
-
-static void open_chunks(void) {
-    const hws_shm_view_t *view = hws_shm_current();
-    uint64_t count = view == NULL ? 0 : view->header->chunk_count;
-    atomic_store(&free_chunks, count >= 64 ? UINT64_MAX : (1ull << count) - 1);
-}
 
 static uint64_t bit(uint32_t chunk) {
     return 1ull << chunk;
@@ -118,23 +100,12 @@ static bool take_chunk(uint32_t *chunk_p) {
     return false;
 }
 
-uint32_t hws_bulk_free_chunks(void) {
-    pthread_once(&chunks_once, open_chunks);
-    uint64_t left = atomic_load(&left_chunks);
-    for (; left != 0; left &= left - 1) {
-        uint32_t chunk = (uint32_t) __builtin_ctzll(left);
-        if (take_left_chunk(chunk)) {
-            give_bit(&free_chunks, chunk);
-        }
-    }
-    return (uint32_t) __builtin_popcountll(atomic_load(&free_chunks));
-}
-
 static uint64_t at_most(uint64_t value, uint64_t limit) {
     return value < limit ? value : limit;
 }
 
 static uint64_t parts_of(uint64_t whole, uint64_t part) {
+    /* NOLINTNEXTLINE(*.DivideZero): a copy has at least one byte */
     return whole / part + (whole % part != 0);
 }
 
@@ -190,15 +161,14 @@ void hws_bulk_move(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uin
     }
 }
 
-static void fail(hws_job_t *job, int status) {
+void hws_bulk_fail(hws_job_t *job, int status) {
     int none = 0;
     if (status != 0) {
         atomic_compare_exchange_strong(&job->failure, &none, status);
     }
 }
 
-/* Takes the next part, unless there is none or the copy has failed. */
-static bool take_part(hws_job_t *job, hws_bulk_part_t *part_p) {
+bool hws_bulk_take_part(hws_job_t *job, hws_bulk_part_t *part_p) {
     if (atomic_load_explicit(&job->failure, memory_order_relaxed) != 0
         || atomic_load_explicit(&job->taken, memory_order_relaxed) >= job->plan.count) {
         return false;
@@ -211,8 +181,8 @@ static bool take_part(hws_job_t *job, hws_bulk_part_t *part_p) {
     return true;
 }
 
-static void copy_without_chunk(hws_job_t *job, const hws_bulk_part_t *part) {
-    fail(job, job->copy->copy_part(job->copy, part));
+void hws_bulk_copy_plainly(hws_job_t *job, const hws_bulk_part_t *part) {
+    hws_bulk_fail(job, job->copy->copy_part(job->copy, part));
     atomic_fetch_add(&job->sent, 1);
 }
 
@@ -228,7 +198,7 @@ static void send_part(hws_job_t *job, hws_flight_t *flight, const hws_bulk_part_
     if (status != 0) {
         hws_shm_chunk_cancel(chunk);
         give_bit(&free_chunks, chunk);
-        fail(job, status);
+        hws_bulk_fail(job, status);
         return;
     }
     unsigned last = (flight->first + flight->count++) % DEPTH;
@@ -250,7 +220,7 @@ static uint32_t take_off_oldest(hws_flight_t *flight) {
 static void work_to_device(hws_job_t *job) {
     hws_flight_t flight = {0};
     hws_bulk_part_t part;
-    while (take_part(job, &part)) {
+    while (hws_bulk_take_part(job, &part)) {
         uint32_t chunk;
         /* Caches hold a chunk of this thread that the device has just finished with. */
         bool again = flight.count > 0 && hws_shm_chunk_ready(oldest(&flight));
@@ -262,10 +232,10 @@ static void work_to_device(hws_job_t *job) {
             send_part(job, &flight, &part, chunk);
         } else if (flight.count > 0) {
             chunk = take_off_oldest(&flight);
-            fail(job, hws_shm_chunk_wait(chunk));
+            hws_bulk_fail(job, hws_shm_chunk_wait(chunk));
             send_part(job, &flight, &part, chunk);
         } else {
-            copy_without_chunk(job, &part);
+            hws_bulk_copy_plainly(job, &part);
         }
     }
     while (flight.count > 0) {
@@ -282,7 +252,7 @@ static void request_parts(hws_job_t *job, hws_flight_t *flight) {
         if (!got && flight->count > 0) {
             return; /* one of this thread's chunks will be free soon */
         }
-        if (!take_part(job, &part)) {
+        if (!hws_bulk_take_part(job, &part)) {
             if (got) {
                 give_bit(&free_chunks, chunk);
             }
@@ -291,7 +261,7 @@ static void request_parts(hws_job_t *job, hws_flight_t *flight) {
         if (got) {
             send_part(job, flight, &part, chunk);
         } else {
-            copy_without_chunk(job, &part);
+            hws_bulk_copy_plainly(job, &part);
         }
     }
 }
@@ -307,7 +277,7 @@ static bool work_to_host(hws_job_t *job, bool caller) {
         }
         if (caller && flight.count == 1 && !synchronised && atomic_load(&job->sent) == job->plan.count) {
             /* Before the last part is copied out: the round trip then costs next to nothing. */
-            fail(job, job->copy->synchronise(job->copy));
+            hws_bulk_fail(job, job->copy->synchronise(job->copy));
             synchronised = true;
         }
         hws_bulk_part_t part = flight.parts[flight.first];
@@ -316,7 +286,7 @@ static bool work_to_host(hws_job_t *job, bool caller) {
         if (status == 0) {
             hws_bulk_move(job->copy, &part, hws_shm_chunk(job->view, chunk));
         }
-        fail(job, status);
+        hws_bulk_fail(job, status);
         give_bit(&free_chunks, chunk);
     }
 }
@@ -343,11 +313,7 @@ static void *helper_main(void *unused) {
         job->helpers++;
         pthread_mutex_unlock(&pool.lock);
         hws_tls = job->tls;
-        if (job->copy->to_device) {
-            work_to_device(job);
-        } else {
-            work_to_host(job, false);
-        }
+        job->way->work(job, false);
         pthread_mutex_lock(&pool.lock);
         if (--job->helpers == 0) {
             pthread_cond_broadcast(&pool.done);
@@ -356,23 +322,22 @@ static void *helper_main(void *unused) {
     return NULL;
 }
 
-/* Half of the processors. The other half serves the worker's end and the program. */
-static unsigned wanted_helpers(void) {
+unsigned hws_bulk_threads(unsigned most) {
     const char *setting = getenv("HAWSER_COPY_THREADS");
     long threads = setting != NULL ? strtol(setting, NULL, 10) : 0;
     cpu_set_t set;
     if (threads < 1 && sched_getaffinity(0, sizeof set, &set) == 0) {
         threads = CPU_COUNT(&set) / 2;
+        threads = threads < (long) most ? threads : (long) most;
     }
-    return threads < 1 ? 0 : (unsigned) (threads < MAX_THREADS ? threads : MAX_THREADS) - 1;
+    return threads < 1 ? 1 : (unsigned) (threads < MAX_THREADS ? threads : MAX_THREADS);
 }
 
 /* Starts the pool at the first long copy. pool.lock held. Too few threads are no error. */
-static void start_pool(void) {
+static void start_pool(unsigned threads) {
     pthread_t thread;
     pool.started = true;
-    unsigned wanted = wanted_helpers();
-    while (pool.threads < wanted && hws_thread_start(&thread, helper_main, NULL, "hawser-copy") == 0) {
+    while (pool.threads + 1 < threads && hws_thread_start(&thread, helper_main, NULL, "hawser-copy") == 0) {
         pool.threads++;
     }
 }
@@ -380,7 +345,7 @@ static void start_pool(void) {
 static void publish(hws_job_t *job) {
     pthread_mutex_lock(&pool.lock);
     if (!pool.started) {
-        start_pool();
+        start_pool(job->way->threads);
     }
     job->next = pool.first;
     if (job->next != NULL) {
@@ -409,24 +374,64 @@ static void withdraw(hws_job_t *job) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-int hws_bulk_run(const hws_bulk_copy_t *copy) {
+static bool work_by_chunks(hws_job_t *job, bool caller) {
+    if (job->copy->to_device) {
+        work_to_device(job);
+        return false;
+    }
+    return work_to_host(job, caller);
+}
+
+static hws_bulk_way_t by_chunks = {.work = work_by_chunks};
+
+static void open_chunks(void) {
     const hws_shm_view_t *view = hws_shm_current();
-    if (view == NULL) {
+    uint64_t count = view == NULL ? 0 : view->header->chunk_count;
+    by_chunks.threads = hws_bulk_threads(MAX_THREADS);
+    atomic_store(&free_chunks, count >= 64 ? UINT64_MAX : (1ull << count) - 1);
+}
+
+uint32_t hws_bulk_free_chunks(void) {
+    pthread_once(&chunks_once, open_chunks);
+    uint64_t left = atomic_load(&left_chunks);
+    for (; left != 0; left &= left - 1) {
+        uint32_t chunk = (uint32_t) __builtin_ctzll(left);
+        if (take_left_chunk(chunk)) {
+            give_bit(&free_chunks, chunk);
+        }
+    }
+    return (uint32_t) __builtin_popcountll(atomic_load(&free_chunks));
+}
+
+/* The way of a carrier without shared memory; NULL while there is none. */
+static const hws_bulk_way_t *_Atomic other_way;
+
+void hws_bulk_use(const hws_bulk_way_t *way) {
+    atomic_store(&other_way, way);
+}
+
+bool hws_bulk_serves(uint64_t bytes) {
+    const hws_bulk_way_t *way = atomic_load_explicit(&other_way, memory_order_acquire);
+    return hws_shm_current() != NULL || (way != NULL && way->serves(bytes));
+}
+
+int hws_bulk_run(const hws_bulk_copy_t *copy) {
+    hws_job_t job = {.copy = copy, .view = hws_shm_current(), .tls = hws_tls};
+    if (job.view != NULL) {
+        pthread_once(&chunks_once, open_chunks);
+        job.way = &by_chunks;
+        job.plan = make_plan(copy, job.view->header->chunk_bytes);
+    } else if ((job.way = atomic_load(&other_way)) != NULL) {
+        job.plan = job.way->plan(copy);
+    } else {
         return HWS_STATUS_DEINITIALIZED; /* the process is exiting */
     }
-    pthread_once(&chunks_once, open_chunks);
-    hws_job_t job = {.copy = copy, .view = view, .plan = make_plan(copy, view->header->chunk_bytes), .tls = hws_tls};
     /* A thread that has sent nothing yet has no thread number that a helper could use. */
     bool helped = copy->width * copy->rows * copy->slices >= HELPED_BYTES && hws_tls.thread != 0;
-    bool synchronised = false;
     if (helped) {
         publish(&job);
     }
-    if (copy->to_device) {
-        work_to_device(&job);
-    } else {
-        synchronised = work_to_host(&job, true);
-    }
+    bool synchronised = job.way->work(&job, true);
     if (helped) {
         withdraw(&job);
     }

@@ -1,6 +1,7 @@
 /*
- * Copies of pageable memory through the region. A copy travels in parts, each through a chunk of the slot's bulk area,
- * so that the program's memory and the GPU work at the same time. Several threads share a long copy.
+ * Copies of pageable memory in parts, so that the program's memory and the GPU work at the same time. Several threads
+ * share a long copy. Over shared memory each part travels through a chunk of the slot's bulk area. Over TCP parts of
+ * long copies travel through the chunks of stripes (hws_stripe.h).
  *
  * Threads share the chunks, but no thread waits for a chunk that another thread's copy uses. A part that gets no chunk
  * travels in records. So a stalled stream delays only the threads that copy in it.
@@ -31,7 +32,7 @@ typedef struct hws_bulk_copy {
 
     /*
      * Sends the record of a part whose bytes lie without gaps at an offset of the region, in a chunk that is marked as
-     * used. Returns 0 or a CUresult. Any thread, several at a time, all with the caller's hws_tls.
+     * used. In a stripe's chunk the offset counts from the chunk. Returns 0 or a CUresult. Any thread, several at a time, all with the caller's hws_tls.
      */
     int (*send)(const struct hws_bulk_copy *copy, const hws_bulk_part_t *part, uint64_t region_offset, uint32_t chunk);
 
@@ -65,9 +66,12 @@ hws_bulk_part_t hws_bulk_part(const hws_bulk_plan_t *plan, const hws_bulk_copy_t
 /* Moves a part between the program's memory and a buffer, in which rows and slices lie one after the other. */
 void hws_bulk_move(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint8_t *buffer);
 
+/* Whether copies of so many bytes can go by hws_bulk_run(). Any thread. */
+bool hws_bulk_serves(uint64_t bytes);
+
 /*
  * Copies. To the device it returns when all bytes have been read and all records sent. To the host it returns when all
- * bytes have arrived and the stream is finished. The session's carrier must be shm. Any thread.
+ * bytes have arrived and the stream is finished. hws_bulk_serves() must have allowed it. Any thread.
  *
  * @return 0; the first error of a part; or, to the host, that of `synchronise`.
  */

@@ -1,0 +1,86 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Programs whose long copies use several connections. This machine may have too few processors for that by default. */
+class StripesIT {
+    private static final String THREADS = "HAWSER_COPY_THREADS";
+
+    @TempDir
+    private static Path folder;
+    private static Certificates certificates;
+    private static BrokerProcess broker;
+
+    @BeforeAll
+    static void startBroker() throws Exception {
+        certificates = new Certificates(folder.resolve("certificates"));
+        Path certificate = certificates.certificate("server", "IP:127.0.0.1", 30);
+        broker = BrokerProcess.start("stripes", folder.resolve("stripes"), BrokerProcess.withQuickWorkers(
+            Map.of("hawser.listen.tls-port", "0", "hawser.tls.certificate", certificate.toString(), "hawser.tls.key",
+                certificates.key("server").toString())),
+            certificates);
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        if (broker != null) {
+            broker.close();
+        }
+    }
+
+    @AfterEach
+    void nothingIsLeft() {
+        broker.awaitIdle();
+    }
+
+    private static int run(Map<String, String> way, String threads, String name, String... arguments)
+        throws Exception {
+        Map<String, String> environment = new HashMap<>(way);
+        environment.put(THREADS, threads);
+        try (GuestProgram guest = GuestProgram.start(environment, name, arguments)) {
+            List<JsonNode> counters = guest.await().assertPassed().counters();
+            assertEquals(1, counters.size());
+            return counters.getFirst().path("stripes").asInt(-1);
+        }
+    }
+
+    private static Map<String, String> tls() {
+        return Map.of("HAWSER_CARRIER", "tcp", "HAWSER_BROKER", "tls://" + broker.guestTls(), "HAWSER_TOKEN_FILE",
+            broker.tokenFile().toString(), "HAWSER_CA_FILE", certificates.authority().toString());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"drv_large_copies", "drv_pageable_copies", "drv_copies_2d_3d", "drv_registered_order",
+        "drv_fault"})
+    void shouldRunPrograms(String name) throws Exception {
+        run(Carrier.TCP.environment(broker), "4", name);
+    }
+
+    @Test
+    void shouldShareLongCopiesAmongConnections() throws Exception {
+        int stripes = run(Carrier.TCP.environment(broker), "3", "drv_large_copies", "--size", "200");
+        assertTrue(stripes > 0 && stripes <= 3, "stripes=" + stripes);
+        stripes = run(tls(), "3", "drv_large_copies", "--size", "200");
+        assertTrue(stripes > 0 && stripes <= 3, "over TLS: stripes=" + stripes);
+    }
+
+    @Test
+    void shouldKeepToOneConnectionWhereThatIsAsked() throws Exception {
+        assertEquals(0, run(Carrier.TCP.environment(broker), "1", "drv_large_copies"));
+        assertEquals(0, run(Carrier.SHM.environment(broker), "4", "drv_large_copies"));
+    }
+}

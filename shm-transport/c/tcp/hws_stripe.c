@@ -1,0 +1,380 @@
+#include "hws_stripe.h"
+
+#include "../hws_broker.h"
+#include "../hws_channel.h"
+#include "../hws_log.h"
+#include "../hws_record.h"
+#include "../shm/hws_bulk_job.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Measured on 16 cores with an H200, 2026-11-28: 1, 2, 3, 4, 6 and 8 plain sockets on loopback move 3.6, 6.8, 9.6, 12.0,
+ * 16.2 and 18.6 GB/s, with a thread at each end. 4 fill most networks, and leave processors to the program.
+ */
+#define USUAL_THREADS 4
+/* Shorter copies travel by the session's connection. */
+#define LEAST_BYTES (4u << 20)
+/* A program opens no stripe before its long copies had so many bytes: a handshake costs about as much as 4 MiB. */
+#define FIRST_BYTES (16u << 20)
+
+#define NO_CHUNK HWS_STRIPE_CHUNKS
+#define ANSWER_BYTES                                                                                                   \
+    (HWS_HEADER_BYTES + 8) /* of JOINED and FILLED, and the part of DONE with the chunk and the result */
+
+_Static_assert(HWS_FILLED_FIXED_BYTES == 8, "as read below");
+_Static_assert(HWS_DONE_FIXED_BYTES == 16, "as read below");
+_Static_assert(HWS_DONE_BYTES_OFFSET == 8, "as read below");
+_Static_assert(HWS_FILL_FIXED_BYTES == 8, "as sent below");
+
+typedef enum chunk_use {
+    CHUNK_FREE,
+    CHUNK_FILLING, /* its bytes have been sent */
+    CHUNK_COPYING, /* a call has named it */
+} chunk_use_t;
+
+typedef struct hws_stripe {
+    struct hws_stripe *next; /* idle stripes; under the lock */
+    hws_carrier_t *carrier;
+    uint32_t first_chunk;
+    chunk_use_t uses[HWS_STRIPE_CHUNKS];
+    bool ours[HWS_STRIPE_CHUNKS]; /* by the copy that has the stripe, not by an earlier one */
+    hws_bulk_part_t parts[HWS_STRIPE_CHUNKS];
+    uint8_t
+        buffer[HWS_STRIPE_CHUNK_BYTES]; /* for parts with gaps, and for bytes that the program's memory cannot take */
+} hws_stripe_t;
+
+static struct {
+    pthread_mutex_t lock;
+    hws_stripe_t *idle; /* the last used one first */
+    unsigned open;      /* stripes, with those that are being opened */
+    _Atomic bool refused;
+    _Atomic uint64_t served_bytes; /* of long copies so far, until FIRST_BYTES */
+    _Atomic(hws_stripe_t *) all[HWS_MAX_STRIPES];
+    hws_config_t config;
+    hws_welcome_t session;
+    uint64_t description_hash;
+} stripes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static hws_bulk_way_t way;
+
+static bool serves(uint64_t bytes) {
+    if (bytes < LEAST_BYTES || atomic_load_explicit(&stripes.refused, memory_order_relaxed)) {
+        return false;
+    }
+    return atomic_load_explicit(&stripes.served_bytes, memory_order_relaxed) >= FIRST_BYTES
+        || atomic_fetch_add_explicit(&stripes.served_bytes, bytes, memory_order_relaxed) + bytes >= FIRST_BYTES;
+}
+
+static hws_bulk_plan_t plan(const hws_bulk_copy_t *copy) {
+    return hws_bulk_plan(copy, HWS_STRIPE_CHUNK_BYTES);
+}
+
+/* Connects and joins. Returns NULL after logging the reason. */
+static hws_stripe_t *open_stripe(void) {
+    char error[512] = "no memory";
+    hws_stripe_t *stripe = calloc(1, sizeof *stripe);
+    hws_carrier_t *carrier = stripe == NULL ? NULL : hws_broker_connect(&stripes.config, false, error, sizeof error);
+    if (carrier == NULL
+        || hws_handshake_join(carrier, &stripes.config, stripes.description_hash, &stripes.session,
+                              &stripe->first_chunk, error, sizeof error)
+            != 0) {
+        hws_log(HWS_INFO, "long copies use the session's one connection: %s", error);
+        if (carrier != NULL) {
+            carrier->ops->close(carrier);
+        }
+        free(stripe);
+        return NULL;
+    }
+    stripe->carrier = carrier;
+    hws_channel_count_stripe();
+    return stripe;
+}
+
+/*
+ * Takes an idle stripe, or opens one. The caller of a copy opens none: it copies meanwhile. NULL: there is none, or no
+ * more are allowed.
+ */
+static hws_stripe_t *take_stripe(bool caller) {
+    pthread_mutex_lock(&stripes.lock);
+    hws_stripe_t *stripe = stripes.idle;
+    unsigned number = stripes.open;
+    bool opens = stripe == NULL && !caller && number < way.threads && !atomic_load(&stripes.refused);
+    if (stripe != NULL) {
+        stripes.idle = stripe->next;
+    } else if (opens) {
+        stripes.open++;
+    }
+    pthread_mutex_unlock(&stripes.lock);
+    if (opens) {
+        stripe = open_stripe();
+        atomic_store(&stripes.all[number], stripe);
+        if (stripe == NULL) {
+            atomic_store(&stripes.refused, true); /* an older broker, or its limits: both will not change soon */
+        }
+    }
+    return stripe;
+}
+
+static void give_stripe(hws_stripe_t *stripe) {
+    pthread_mutex_lock(&stripes.lock);
+    stripe->next = stripes.idle;
+    stripes.idle = stripe;
+    pthread_mutex_unlock(&stripes.lock);
+}
+
+static int lose(const char *what) {
+    return hws_channel_fail(HWS_LOST_STATUS, "a connection of the session is lost: %s", what);
+}
+
+static int refuse(const char *what) {
+    return hws_channel_fail(HWS_LOST_STATUS, "the worker broke the protocol, the session is over: %s", what);
+}
+
+/* Receives all bytes of the pieces. Returns 0; EFAULT for memory that cannot be written; else a CUresult below 0. */
+static int receive(hws_stripe_t *stripe, uint8_t *target, uint64_t bytes, bool *is_writable_p) {
+    while (bytes > 0) {
+        struct iovec piece = {target, bytes};
+        errno = 0;
+        ssize_t received = stripe->carrier->ops->receive(stripe->carrier, &piece, 1);
+        if (received < 0 && errno == EFAULT && is_writable_p != NULL) {
+            /* The rest is received and dropped, so that the stream stays in step. */
+            *is_writable_p = false;
+            is_writable_p = NULL;
+            target = stripe->buffer;
+            continue;
+        }
+        if (received <= 0) {
+            return lose(received == 0 ? "closed by the other end" : strerror(errno));
+        }
+        hws_channel_count_stripe_bytes(0, (uint64_t) received);
+        target += received;
+        bytes -= (uint64_t) received;
+    }
+    return 0;
+}
+
+/* The place of a part without gaps in the program's memory; NULL for one with gaps. */
+static uint8_t *place_of(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
+    uint64_t rows = part->width == copy->pitch ? 1 : part->rows;
+    return rows == 1 && part->slices == 1
+        ? copy->host + part->slice * copy->slice_pitch + part->row * copy->pitch + part->x
+        : NULL;
+}
+
+static uint64_t bytes_of(const hws_bulk_part_t *part) {
+    return part->width * part->rows * part->slices;
+}
+
+static int send_fill(hws_stripe_t *stripe, const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint32_t chunk) {
+    uint8_t *bytes = place_of(copy, part);
+    if (bytes == NULL) {
+        hws_bulk_move(copy, part, stripe->buffer);
+        bytes = stripe->buffer;
+    }
+    const uint64_t count = bytes_of(part), padded = hws_pad8(count);
+    struct {
+        hws_record_header_t header;
+        uint32_t chunk, bytes;
+    } fill = {
+        .header = {.length_bytes = (int32_t) (sizeof fill + padded), .opcode = HWS_CONTROL_FILL},
+        .chunk = stripe->first_chunk + chunk,
+        .bytes = (uint32_t) count,
+    };
+    uint64_t zeros = 0;
+    struct iovec pieces[3] = {{&fill, sizeof fill}, {bytes, count}, {&zeros, padded - count}};
+    if (stripe->carrier->ops->send(stripe->carrier, pieces, padded == count ? 2 : 3) != 0) {
+        return lose(strerror(errno));
+    }
+    hws_channel_count_stripe_bytes(sizeof fill + padded, 0);
+    return 0;
+}
+
+/* Receives the bytes of a part whose copy to the host is done, and their padding. */
+static int receive_part(hws_stripe_t *stripe, hws_job_t *job, const hws_bulk_part_t *part) {
+    const uint64_t count = bytes_of(part);
+    uint8_t *place = place_of(job->copy, part);
+    uint64_t zeros;
+    bool is_writable = true;
+    int status = receive(stripe, place == NULL ? stripe->buffer : place, count, place == NULL ? NULL : &is_writable);
+    if (status == 0) {
+        status = receive(stripe, (uint8_t *) &zeros, hws_pad8(count) - count, NULL);
+    }
+    if (status == 0 && place == NULL) {
+        hws_bulk_move(job->copy, part, stripe->buffer);
+    }
+    if (!is_writable) {
+        hws_bulk_fail(job, HWS_STATUS_INVALID_VALUE);
+    }
+    return status;
+}
+
+/* Receives DONE's rest, and the bytes of a copy to the host. The chunk becomes free. */
+static int take_done(hws_stripe_t *stripe, hws_job_t *job, uint32_t chunk, int result, uint64_t record_bytes) {
+    uint32_t tail[2]; /* the number of bytes, and padding */
+    int status = receive(stripe, (uint8_t *) tail, sizeof tail, NULL);
+    if (status != 0) {
+        return status;
+    }
+    const bool is_ours = stripe->ours[chunk];
+    const bool brings = is_ours && !job->copy->to_device && result == 0;
+    if (record_bytes != HWS_HEADER_BYTES + HWS_DONE_FIXED_BYTES + hws_pad8(tail[0])
+        || tail[0] != (brings ? bytes_of(&stripe->parts[chunk]) : 0)) {
+        return refuse("DONE with another number of bytes than its copy");
+    }
+    stripe->uses[chunk] = CHUNK_FREE;
+    if (is_ours) {
+        hws_bulk_fail(job, result);
+    }
+    return brings ? receive_part(stripe, job, &stripe->parts[chunk]) : 0;
+}
+
+/* Receives the next answer. *filled_p is the chunk of FILLED, and NO_CHUNK for another answer. Returns 0 or a CUresult. */
+static int take_answer(hws_stripe_t *stripe, hws_job_t *job, uint32_t *filled_p) {
+    struct {
+        hws_record_header_t header;
+        uint32_t chunk;
+        int32_t result;
+    } answer;
+    _Static_assert(sizeof answer == ANSWER_BYTES, "without gaps");
+    int status = receive(stripe, (uint8_t *) &answer, sizeof answer, NULL);
+    if (status != 0) {
+        return status;
+    }
+    const uint32_t chunk = answer.chunk - stripe->first_chunk;
+    const uint32_t opcode = answer.header.opcode;
+    *filled_p = NO_CHUNK;
+    if (chunk < HWS_STRIPE_CHUNKS && opcode == HWS_CONTROL_FILLED && stripe->uses[chunk] == CHUNK_FILLING
+        && answer.header.length_bytes == ANSWER_BYTES) {
+        *filled_p = chunk;
+        return 0;
+    }
+    if (chunk < HWS_STRIPE_CHUNKS && opcode == HWS_CONTROL_DONE && stripe->uses[chunk] == CHUNK_COPYING
+        && answer.header.length_bytes >= ANSWER_BYTES) {
+        return take_done(stripe, job, chunk, answer.result, (uint64_t) answer.header.length_bytes);
+    }
+    return refuse("an answer that no chunk of a stripe expects");
+}
+
+static uint32_t free_chunk(const hws_stripe_t *stripe) {
+    uint32_t chunk = 0;
+    while (chunk < HWS_STRIPE_CHUNKS && stripe->uses[chunk] != CHUNK_FREE) {
+        chunk++;
+    }
+    return chunk; /* NO_CHUNK for none */
+}
+
+/* Sends the call of a part. Without it the chunk stays the guest's. */
+static void send_call(hws_stripe_t *stripe, hws_job_t *job, uint32_t chunk) {
+    stripe->uses[chunk] = CHUNK_COPYING;
+    /* The functions count chunks from 0 and their records from 1. */
+    int status = job->copy->send(job->copy, &stripe->parts[chunk], 0, stripe->first_chunk + chunk - 1);
+    atomic_fetch_add(&job->sent, 1);
+    if (status != 0) {
+        stripe->uses[chunk] = CHUNK_FREE;
+        hws_bulk_fail(job, status);
+    }
+}
+
+/* Waits until the worker has the bytes of a chunk, and sends its call. */
+static int send_call_when_filled(hws_stripe_t *stripe, hws_job_t *job, uint32_t chunk) {
+    uint32_t filled = NO_CHUNK;
+    while (filled != chunk) {
+        int status = take_answer(stripe, job, &filled);
+        if (status != 0) {
+            return status;
+        }
+    }
+    send_call(stripe, job, chunk);
+    return 0;
+}
+
+/* Sends one part's bytes while the worker receives those of the part before. Returns 0 or a CUresult. */
+static int work_to_device(hws_stripe_t *stripe, hws_job_t *job) {
+    uint32_t filling = NO_CHUNK, none;
+    hws_bulk_part_t part;
+    int status = 0;
+    while (status == 0 && hws_bulk_take_part(job, &part)) {
+        uint32_t chunk;
+        while ((chunk = free_chunk(stripe)) == NO_CHUNK && status == 0) {
+            if (filling != NO_CHUNK) {
+                status = send_call_when_filled(stripe, job, filling);
+                filling = NO_CHUNK;
+            } else {
+                status = take_answer(stripe, job, &none);
+            }
+        }
+        if (status == 0) {
+            stripe->uses[chunk] = CHUNK_FILLING;
+            stripe->ours[chunk] = true;
+            stripe->parts[chunk] = part;
+            status = send_fill(stripe, job->copy, &part, chunk);
+        }
+        if (status == 0 && filling != NO_CHUNK) {
+            status = send_call_when_filled(stripe, job, filling);
+        }
+        filling = chunk;
+    }
+    return status == 0 && filling != NO_CHUNK ? send_call_when_filled(stripe, job, filling) : status;
+}
+
+static int work_to_host(hws_stripe_t *stripe, hws_job_t *job) {
+    for (;;) {
+        hws_bulk_part_t part;
+        uint32_t chunk, none;
+        while ((chunk = free_chunk(stripe)) != NO_CHUNK && hws_bulk_take_part(job, &part)) {
+            stripe->ours[chunk] = true;
+            stripe->parts[chunk] = part;
+            send_call(stripe, job, chunk);
+        }
+        bool waits = false;
+        for (uint32_t i = 0; i < HWS_STRIPE_CHUNKS; i++) {
+            waits |= stripe->uses[i] == CHUNK_COPYING && stripe->ours[i];
+        }
+        /* With no chunk free, the copy before this one still has some. */
+        if (!waits && chunk != NO_CHUNK) {
+            return 0;
+        }
+        int status = take_answer(stripe, job, &none);
+        if (status != 0) {
+            return status;
+        }
+    }
+}
+
+static bool work(hws_job_t *job, bool caller) {
+    hws_bulk_part_t part;
+    hws_stripe_t *stripe;
+    while ((stripe = take_stripe(caller)) == NULL && hws_bulk_take_part(job, &part)) {
+        hws_bulk_copy_plainly(job, &part);
+    }
+    if (stripe != NULL) {
+        memset(stripe->ours, 0, sizeof stripe->ours);
+        hws_bulk_fail(job, job->copy->to_device ? work_to_device(stripe, job) : work_to_host(stripe, job));
+        give_stripe(stripe);
+    }
+    return false;
+}
+
+void hws_stripe_use(const hws_config_t *config, uint64_t description_hash, const hws_welcome_t *session) {
+    stripes.config = *config;
+    stripes.session = *session;
+    stripes.description_hash = description_hash;
+    way = (hws_bulk_way_t) {.threads = hws_bulk_threads(USUAL_THREADS), .serves = serves, .plan = plan, .work = work};
+    if (way.threads > 1) {
+        hws_bulk_use(&way);
+    }
+}
+
+void hws_stripe_abandon_in_child(void) {
+    for (unsigned i = 0; i < HWS_MAX_STRIPES; i++) {
+        hws_stripe_t *stripe = atomic_load(&stripes.all[i]);
+        if (stripe != NULL) {
+            stripe->carrier->ops->close(stripe->carrier);
+        }
+    }
+}

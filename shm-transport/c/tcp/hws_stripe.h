@@ -1,0 +1,24 @@
+/*
+ * Stripes: further connections of a session over TCP or TLS, which share the bytes of long copies (wire.md, "Stripes").
+ * One connection moves only as many bytes as one thread at each end can copy between the program and the kernel.
+ *
+ * The helpers of hws_bulk_run() open the stripes. A thread without a stripe copies by the session's own connection.
+ */
+#ifndef HWS_STRIPE_H
+#define HWS_STRIPE_H
+
+#include "../hws_config.h"
+#include "../hws_handshake.h"
+
+#include <stdint.h>
+
+/*
+ * Lets the session's long copies use stripes, unless only one thread may share a copy. Called once, when the session
+ * has begun over TCP.
+ */
+void hws_stripe_use(const hws_config_t *config, uint64_t description_hash, const hws_welcome_t *session);
+
+/* In a forked child: closes the child's copies of the descriptors and touches no lock. */
+void hws_stripe_abandon_in_child(void);
+
+#endif
