@@ -4,8 +4,14 @@
 #include "plain_socket.h"
 #include "shared_memory.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 static const size_t SIZES[] = {64, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 16 << 20, 256 << 20};
 enum { SIZE_COUNT = sizeof(SIZES) / sizeof(SIZES[0]), MOST_ROUNDS = 5000, LEAST_ROUNDS = 5 };
+/* Copies from here on use several connections over TCP, so several plain sockets are their limit. */
+#define SHARED_BYTES ((size_t) 16 << 20)
+enum { MOST_SOCKETS = 8, USUAL_SOCKETS = 4 };
 
 /*
  * Copies to the device and waits until all bytes have arrived. The call alone may return when the bytes have been read.
@@ -82,9 +88,68 @@ void benchmark_small_copies(const benchmark_options_t *options) {
     CU_OK(cuMemFree(device));
 }
 
+/* As many connections as the guest library shares a long copy between: HAWSER_COPY_THREADS, or its default. */
+static int count_sockets(void) {
+    const char *setting = getenv("HAWSER_COPY_THREADS");
+    int count = setting == NULL ? 0 : atoi(setting);
+    cpu_set_t set;
+    if (count < 1 && sched_getaffinity(0, sizeof(set), &set) == 0) {
+        count = CPU_COUNT(&set) / 2 < USUAL_SOCKETS ? CPU_COUNT(&set) / 2 : USUAL_SOCKETS;
+    }
+    return count < MOST_SOCKETS ? count : MOST_SOCKETS;
+}
+
+/* One thread's part of a shared exchange. */
+typedef struct share {
+    pthread_t thread;
+    plain_socket_t socket;
+    char *bytes;
+    size_t out, in;
+} share_t;
+
+static void *exchange_share(void *argument) {
+    share_t *share = argument;
+    plain_socket_exchange(&share->socket, share->bytes, share->out, share->in);
+    return NULL;
+}
+
+/* Moves the bytes by all sockets at once, a thread each. */
+static void exchange_shared(share_t *shares, int count, char *bytes, size_t out, size_t in) {
+    for (int i = 0; i < count; i++) {
+        shares[i].bytes = bytes + (size_t) i * ((out > in ? out : in) / (size_t) count);
+        shares[i].out = out > in ? out / (size_t) count : out;
+        shares[i].in = in > out ? in / (size_t) count : in;
+        if (pthread_create(&shares[i].thread, NULL, exchange_share, &shares[i]) != 0) {
+            check_fail("a thread for a plain socket, expected one, got none");
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        pthread_join(shares[i].thread, NULL);
+    }
+}
+
+static void measure_shared(const benchmark_options_t *options, share_t *shares, int count, char *bytes, size_t size) {
+    static double seconds[MOST_ROUNDS];
+    for (int is_in = 0; is_in < 2; is_in++) {
+        int rounds = -2; /* these warm up */
+        for (double end = check_seconds() + options->budget_s;
+             rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end); rounds++) {
+            double start = check_seconds();
+            exchange_shared(shares, count, bytes, is_in ? size : 32, is_in ? 32 : size);
+            seconds[rounds < 0 ? 0 : rounds] = check_seconds() - start;
+        }
+        print_rate("limits", is_in ? "sockets_in" : "sockets_out", size, seconds, rounds);
+    }
+}
+
 void benchmark_limits(const benchmark_options_t *options) {
     static double seconds[MOST_ROUNDS];
     plain_socket_t plain = plain_socket_open(); /* forks, so it comes before anything else */
+    share_t shares[MOST_SOCKETS];
+    int count = count_sockets();
+    for (int i = 0; i < count; i++) {
+        shares[i].socket = plain_socket_open();
+    }
     char *here = check_memory(options->max_bytes), *there = check_memory(options->max_bytes);
     memset(here, 1, options->max_bytes);
     memset(there, 1, options->max_bytes);
@@ -117,8 +182,14 @@ void benchmark_limits(const benchmark_options_t *options) {
                                        : "memory",
                        SIZES[i], seconds, rounds);
         }
+        if (SIZES[i] >= SHARED_BYTES && count > 1) {
+            measure_shared(options, shares, count, here, SIZES[i]);
+        }
     }
     plain_socket_close(&plain);
+    for (int i = 0; i < count; i++) {
+        plain_socket_close(&shares[i].socket);
+    }
     free(here);
     free(there);
 }

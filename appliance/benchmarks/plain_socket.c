@@ -115,6 +115,7 @@ void plain_socket_exchange(const plain_socket_t *plain, void *buffer, size_t out
 }
 
 void plain_socket_close(plain_socket_t *plain) {
+    shutdown(plain->fd, SHUT_RDWR); /* children of later sockets have a copy of the descriptor */
     close(plain->fd);
     waitpid(plain->child, NULL, 0);
 }

@@ -65,6 +65,7 @@ final class JsonReport {
         if (!node.isEmpty()) {
             node.put("name", measure.name()).put("label", measure.label()).put("unit", measure.unit());
             results.figures().limit(measure.socket()).ifPresent(v -> node.put("socket", measure.shown(v)));
+            results.figures().limit(measure.sockets()).ifPresent(v -> node.put("sockets", measure.shown(v)));
             results.figures().limit(measure.memory()).ifPresent(v -> node.put("memory", measure.shown(v)));
             root.withArray("/figures").add(node);
         }

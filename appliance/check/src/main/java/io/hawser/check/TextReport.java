@@ -106,7 +106,7 @@ final class TextReport {
                 head.add("/native");
                 alignment.append('r');
             }
-            head.addAll(List.of(way == Way.TCP ? "socket" : "memory", "target", "reached"));
+            head.addAll(List.of(way == Way.TCP ? "socket (several)" : "memory", "target", "reached"));
             alignment.append("rll");
         }
         Table table = new Table(alignment.toString(), head.toArray(new String[0]));
@@ -135,15 +135,20 @@ final class TextReport {
                 cells.add(value.isPresent() && nativeValue.isPresent() && nativeValue.getAsDouble() > 0
                     ? number("%.2f", value.getAsDouble() / nativeValue.getAsDouble()) : "-");
             }
-            cells.add(value(shown(measure, limit(measure, way))));
+            cells.add(limit(measure, way));
             cells.add(measure.target(way).text());
             cells.add(reached(results, measure, way).map(r -> r ? "yes" : "no").orElse("-"));
         }
         return cells.toArray(new String[0]);
     }
 
-    private OptionalDouble limit(Measure measure, Way way) {
-        return results.figures().limit(way == Way.TCP ? measure.socket() : measure.memory());
+    private String limit(Measure measure, Way way) {
+        if (way != Way.TCP) {
+            return value(shown(measure, results.figures().limit(measure.memory())));
+        }
+        OptionalDouble several = results.figures().limit(measure.sockets());
+        return value(shown(measure, results.figures().limit(measure.socket())))
+            + (several.isPresent() ? " (" + value(shown(measure, several)) + ")" : "");
     }
 
     /** Whether a carrier reaches its target; empty without a target, or without a value to compare with. */
