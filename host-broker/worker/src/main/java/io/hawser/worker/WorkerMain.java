@@ -12,6 +12,8 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
 import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
@@ -49,9 +51,11 @@ public final class WorkerMain {
     private WorkerMain() {}
 
     /**
-     * Runs all steps before the ready message without a broker, and loads the classes that only NVIDIA's backend needs.
+     * Loads the classes that only NVIDIA's backend needs, and runs all steps before the ready message without a broker.
+     * Then makes the calls of {@link Training} if the options ask for them.
      */
-    private static void train(WorkerOptions options) throws IOException {
+    private static void train(WorkerOptions options) throws IOException, InterruptedException, ExecutionException,
+        TimeoutException {
         for (String part : System.getProperty("java.class.path").split(File.pathSeparator)) {
             if (Path.of(part).getFileName().toString().startsWith("gpu-nvidia")) {
                 loadClasses(Path.of(part));
@@ -59,6 +63,9 @@ public final class WorkerMain {
         }
         GpuBackend backend = Backends.open(options.backend(), backendOptions(options));
         new Worker(new ControlSocket(options.controlFd()), backend).warmUp();
+        if (options.train() == WorkerOptions.Train.CALLS) {
+            Training.run(backend, Training.SESSION);
+        }
         ControlCodec codec = new ControlCodec();
         codec.encode(DeviceList.ready(backend, ""));
         codec.decode(codec.encode(new BrokerMessage.Assign(1, "", 0, "", "", List.of(), null)));
@@ -106,7 +113,7 @@ public final class WorkerMain {
         int status;
         try {
             CompilerThreads.lowerPriority();
-            if (options.train() != 0) {
+            if (options.train() != WorkerOptions.Train.OFF) {
                 train(options);
                 return;
             }

@@ -11,15 +11,27 @@ import java.util.Locale;
  * @param threads processors that a software GPU may use; 0 for all.
  * @param devices number of devices that the software GPU shows.
  * @param jail how the worker confines itself before it is ready.
- * @param train 1 to warm up only and exit in order, so that the JVM writes the recording that its flags ask for.
+ * @param train whether the worker serves no session, and exits in order for the JVM to write the cache that its flags
+ *     ask for.
  */
-public record WorkerOptions(int controlFd, String backend, int threads, int devices, Jail.Options jail, int train) {
+public record WorkerOptions(int controlFd, String backend, int threads, int devices, Jail.Options jail, Train train) {
     /** Usage of the command line. */
     public static final String USAGE =
         "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N] "
-            + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--sockets 0|1] [--train 0|1]";
+            + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--sockets 0|1] "
+            + "[--train off|start|calls]";
 
     private static final int DEFAULT_CONTROL_FD = 3;
+
+    /** What a worker runs to fill the JVM's cache. */
+    public enum Train {
+        /** Nothing: the worker serves a session. */
+        OFF,
+        /** All steps before the ready message. */
+        START,
+        /** The same, and the calls of programs that keep the GPU busy. */
+        CALLS
+    }
 
     /**
      * Reads the command line.
@@ -38,7 +50,7 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
         int uid = 0;
         boolean isWatched = false;
         boolean hasSockets = false;
-        int train = 0;
+        Train train = Train.OFF;
         for (int i = 0; i < args.length; i += 2) {
             if (i + 1 == args.length) {
                 throw new IllegalArgumentException("an option needs a value: " + args[i]);
@@ -53,7 +65,7 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
                 case "--uid" -> uid = number(args[i], value);
                 case "--watched" -> isWatched = number(args[i], value) != 0;
                 case "--sockets" -> hasSockets = number(args[i], value) != 0;
-                case "--train" -> train = number(args[i], value);
+                case "--train" -> train = train(value);
                 default -> throw new IllegalArgumentException("unknown option: " + args[i]);
             }
         }
@@ -65,6 +77,13 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
         return switch (value) {
             case "auto", "strict", "off" -> Jail.Mode.valueOf(value.toUpperCase(Locale.ROOT));
             default -> throw new IllegalArgumentException("--jail must be auto, strict or off: " + value);
+        };
+    }
+
+    private static Train train(String value) {
+        return switch (value) {
+            case "off", "start", "calls" -> Train.valueOf(value.toUpperCase(Locale.ROOT));
+            default -> throw new IllegalArgumentException("--train must be off, start or calls: " + value);
         };
     }
 

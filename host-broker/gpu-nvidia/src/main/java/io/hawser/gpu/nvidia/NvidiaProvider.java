@@ -10,8 +10,12 @@ import java.nio.file.Path;
 /** Opens the machine's NVIDIA GPUs. */
 public final class NvidiaProvider implements GpuBackendProvider {
     static final String LIBRARY = "libcuda.so.1";
-    /** Created by the kernel driver. libcuda.so.1 alone proves nothing: it may be Hawser's guest library. */
-    private static final Path KERNEL_DRIVER = Path.of("/dev/nvidiactl");
+    /**
+     * Created by the kernel driver. libcuda.so.1 alone proves nothing: it may be Hawser's guest library. The build's
+     * training run uses that library on purpose, and names another file.
+     */
+    private static final Path KERNEL_DRIVER =
+        Path.of(System.getProperty("hawser.nvidia.control-file", "/dev/nvidiactl"));
 
     @Override
     public String name() {

@@ -17,9 +17,10 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
 /**
- * The guest's end of a region with one slot, for the warm-up. Apart from the session thread, only one thread uses it.
+ * The guest's end of a region with one slot, for a {@link Rehearsal}. Apart from the session thread, only one thread
+ * uses it.
  */
-final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
+final class RehearsedRegion implements RehearsedGuest.Peer, AutoCloseable {
     private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
     private static final long REGION_BYTES = 1 << 20;
     /** The slot that the guest has claimed. */
@@ -36,8 +37,8 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
     private int descriptor;
 
     /** Creates the region and claims its slot. */
-    WarmUpRegion() throws IOException {
-        descriptor = Descriptors.memory("hawser-warm-up", REGION_BYTES);
+    RehearsedRegion() throws IOException {
+        descriptor = Descriptors.memory("hawser-rehearsed-region", REGION_BYTES);
         try {
             region = SharedRegion.map(descriptor, PLACE);
         } catch (IOException e) {
@@ -69,7 +70,7 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
     public void send(RecordWriter record, int lengthBytes) throws IOException {
         try {
             if (commands.room() < lengthBytes) {
-                throw new IOException("the warm-up's calls must fit their ring: room=" + commands.room());
+                throw new IOException("a rehearsal's calls must fit their ring: room=" + commands.room());
             }
         } catch (RingCorruptException e) {
             throw new IOException(e);
@@ -91,7 +92,7 @@ final class WarmUpRegion implements WarmUp.Peer, AutoCloseable {
                     at += count;
                     replies.release();
                 } else if (System.nanoTime() > deadline) {
-                    throw new InterruptedIOException("the session of the warm-up sent no reply in time");
+                    throw new InterruptedIOException("the rehearsed session sent no reply in time");
                 } else {
                     sleeper.sleep(seen, NAP_NS);
                 }
