@@ -8,14 +8,16 @@ import java.util.List;
 import org.jboss.logging.Logger;
 
 /**
- * The JVM's ahead-of-time cache of classes that a starting worker loads and links (JEP 483, 514). The build makes the
- * cache beside the worker's jars ({@code appliance/runtime/make-cache}). Only the Java runtime of the build can use it.
- * Thread-safe.
+ * The JVM's ahead-of-time cache of the classes that a starting worker loads and links, and of the profiles of its code
+ * (JEP 483, 514, 515). The build makes a cache for each kind of GPU beside the worker's jars
+ * ({@code appliance/runtime/make-cache}). Only the Java runtime of the build can use them. Thread-safe.
  */
 public final class WorkerCache {
     private static final Logger LOG = Logger.getLogger(WorkerCache.class);
+    /** For the software GPU, and for any GPU that lacks a cache of its own. */
     private static final String FILE = "worker.aot";
-    private static final String RELEASE = "worker.aot.release"; // a copy of that runtime's file "release"
+    private static final String NVIDIA_FILE = "worker-nvidia.aot";
+    private static final String RELEASE = ".release"; // ends the name of a copy of that runtime's file "release"
 
     private final Path file;
     private volatile boolean isUsable;
@@ -25,13 +27,19 @@ public final class WorkerCache {
      *
      * @param jars folder of the worker's jars.
      * @param javaHome folder of the Java runtime that runs workers.
+     * @param isNvidia whether the workers open NVIDIA's GPUs.
      * @throws IOException if a file of the cache cannot be read.
      */
-    public WorkerCache(Path jars, Path javaHome) throws IOException {
-        file = jars.resolve(FILE);
-        Path madeBy = jars.resolve(RELEASE);
+    public WorkerCache(Path jars, Path javaHome, boolean isNvidia) throws IOException {
         Path release = javaHome.resolve("release");
-        isUsable = Files.isRegularFile(file) && Files.isRegularFile(madeBy) && Files.isRegularFile(release)
+        Path own = jars.resolve(isNvidia ? NVIDIA_FILE : FILE);
+        file = isUsable(own, release) ? own : jars.resolve(FILE);
+        isUsable = isUsable(file, release);
+    }
+
+    private static boolean isUsable(Path file, Path release) throws IOException {
+        Path madeBy = file.resolveSibling(file.getFileName() + RELEASE);
+        return Files.isRegularFile(file) && Files.isRegularFile(madeBy) && Files.isRegularFile(release)
             && Files.mismatch(madeBy, release) < 0;
     }
 

@@ -35,6 +35,7 @@ public record WorkerCommand(List<String> command, List<String> environment, List
     private static final String MULTICAST = "NCCL_NVLS_ENABLE"; // for NCCL
     private static final String LATE_CONNECTIONS = "NCCL_RUNTIME_CONNECT"; // for NCCL
     private static final String NO_WARM_UP = "HAWSER_WARM_UP=off"; // for the worker
+    private static final Path NVIDIA_DRIVER = Path.of("/dev/nvidiactl"); // made by the driver; workers look for it too
     private static final String MAIN_CLASS = "io.hawser.worker.WorkerMain";
 
     /**
@@ -80,14 +81,20 @@ public record WorkerCommand(List<String> command, List<String> environment, List
     }
 
     /**
-     * Adds the build's cache, where the settings enable it and the command is the default one.
+     * Adds the build's cache for the workers' kind of GPU, where the settings enable it and the command is the default
+     * one.
      *
      * @throws IOException if a file of the cache cannot be read.
      */
     public WorkerCommand withCache(BrokerConfig config) throws IOException {
-        boolean wanted = config.worker().startCache() && config.worker().command().isEmpty();
-        return !wanted ? this : new WorkerCommand(command, environment, awaitedFlags, new WorkerCache(
-            config.worker().dir().toAbsolutePath(), Path.of(System.getProperty("java.home"))), confinement);
+        if (!config.worker().startCache() || config.worker().command().isPresent()) {
+            return this;
+        }
+        String backend = config.gpu().backend();
+        boolean isNvidia = backend.equals("nvidia") || !backend.equals("software") && Files.exists(NVIDIA_DRIVER);
+        WorkerCache found = new WorkerCache(config.worker().dir().toAbsolutePath(),
+            Path.of(System.getProperty("java.home")), isNvidia);
+        return new WorkerCommand(command, environment, awaitedFlags, found, confinement);
     }
 
     /** Environment of a worker for which a guest waits: without the warm-up, which only speeds up the first calls. */
