@@ -1,5 +1,6 @@
 package io.hawser.system;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -8,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -18,6 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** A JVM that rejects its cache still starts, only slower. Its memory map shows whether it uses the cache. */
 class StartCacheIT {
     private static final String CODE_LOG = "-Xlog:aot+codecache+init:stdout";
+    private static final String WORKER = "io.hawser.worker.WorkerMain";
 
     @TempDir
     private Path stateDir;
@@ -47,24 +50,33 @@ class StartCacheIT {
         }
     }
 
+    /** The training run needs no GPU, and neither does this test: the guest's libcuda.so.1 serves as NVIDIA's. */
+    @Test
+    void shouldStartNvidiaWorkersFromTheirOwnCache() throws Exception {
+        try (BrokerProcess broker = BrokerProcess.start("nvidia-cache", stateDir.resolve("broker"), settings())) {
+            Map<String, String> environment = new HashMap<>(Carrier.SHM.environment(broker));
+            environment.put("HAWSER_CONFIG", "/dev/null");
+            environment.put("LD_LIBRARY_PATH", Chain.LIBRARIES.toString());
+            List<String> command = worker("worker-nvidia.aot", "-Xlog:class+load:stdout",
+                "-Dhawser.nvidia.control-file=/dev/null");
+            command.addAll(List.of(WORKER, "--backend", "nvidia", "--train", "start"));
+            Ended ended = run(environment, command);
+            assertEquals(0, ended.exit(), ended::output);
+            assertTrue(ended.output().contains("io.hawser.gpu.nvidia.NvidiaBackend source: shared objects file"),
+                ended::output);
+        }
+    }
+
     @Test
     void shouldHoldNoMachineCodeThatAnOlderProcessorCannotRun() throws Exception {
-        Path java = Chain.ROOT.resolve("appliance/runtime/target/java/bin/java");
-        Path jars = Chain.ROOT.resolve("host-broker/worker/target/app");
-        String classPath;
-        try (Stream<Path> files = Files.list(jars)) {
-            classPath = files.map(Path::toString).filter(name -> name.endsWith(".jar")).sorted()
-                .collect(Collectors.joining(":"));
+        for (String cache : List.of("worker.aot", "worker-nvidia.aot")) {
+            List<String> command = worker(cache, CODE_LOG);
+            command.add("-version");
+            assertNoCode(run(Map.of(), command).output());
         }
-        String worker = "io.hawser.worker.WorkerMain";
-        List<String> command = new ArrayList<>(List.of(java.toString()));
-        command.addAll(List.of(run(Map.of(), List.of(java.toString(), "-cp", classPath, worker, "--flags"))
-            .strip().split(" ")));
-        command.addAll(List.of("-XX:AOTCache=" + jars.resolve("worker.aot"), CODE_LOG, "-cp", classPath, "-version"));
-        assertNoCode(run(Map.of(), command));
         // This setting ends the start after the JVM has opened its cache.
         assertNoCode(run(Map.of("HAWSER_BROKER_JAVA_OPTS", CODE_LOG), List.of(Chain.LAUNCHER.toString(),
-            "-Dhawser.listen.port=none")));
+            "-Dhawser.listen.port=none")).output());
     }
 
     private static void assertNoCode(String output) {
@@ -72,12 +84,31 @@ class StartCacheIT {
         assertFalse(output.contains("Loaded"), output);
     }
 
-    private static String run(Map<String, String> environment, List<String> command) throws Exception {
+    /** The command line of a worker that starts from a cache of the build, up to its class. */
+    private static List<String> worker(String cache, String... furtherFlags) throws Exception {
+        String java = Chain.ROOT.resolve("appliance/runtime/target/java/bin/java").toString();
+        Path jars = Chain.ROOT.resolve("host-broker/worker/target/app");
+        String classPath;
+        try (Stream<Path> files = Files.list(jars)) {
+            classPath = files.map(Path::toString).filter(name -> name.endsWith(".jar")).sorted()
+                .collect(Collectors.joining(":"));
+        }
+        List<String> command = new ArrayList<>(List.of(java));
+        command.addAll(List.of(run(Map.of(), List.of(java, "-cp", classPath, WORKER, "--flags")).output().strip()
+            .split(" ")));
+        command.addAll(List.of(furtherFlags));
+        command.addAll(List.of("-XX:AOTCache=" + jars.resolve(cache), "-cp", classPath));
+        return command;
+    }
+
+    /** The end of a process. */
+    private record Ended(int exit, String output) {}
+
+    private static Ended run(Map<String, String> environment, List<String> command) throws Exception {
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().putAll(environment);
         Process process = builder.start();
         String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        process.waitFor();
-        return output;
+        return new Ended(process.waitFor(), output);
     }
 }
