@@ -19,7 +19,7 @@
 #define USUAL_THREADS 4
 /* Shorter copies travel by the session's connection. */
 #define LEAST_BYTES (4u << 20)
-/* A program opens no stripe before its long copies had so many bytes: a handshake costs about as much as 4 MiB. */
+/* A program opens no stripe before its long copies had so many bytes, so that programs with a few copies open none. */
 #define FIRST_BYTES (16u << 20)
 
 #define NO_CHUNK HWS_STRIPE_CHUNKS

@@ -121,8 +121,8 @@ public interface BrokerConfig {
         int maxHalfOpen();
 
         /**
-         * Connections and sessions of one peer address. The limit stops one machine from taking every place. Range: 1
-         * or more.
+         * Connections and sessions of one peer address. The limit stops one machine from taking every place. The
+         * connections that share a session's long copies count only until they have joined it. Range: 1 or more.
          */
         @WithDefault("64")
         int maxPerPeer();
