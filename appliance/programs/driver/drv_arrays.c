@@ -365,6 +365,9 @@ int main(int argc, char **argv) {
     linear();
     large(1000, 700, 1);
     large(90000, 3, 4);
+    for (int i = 0; i < 3; i++) {
+        large(30000, 100, 2); /* long enough for several connections */
+    }
     mipmaps();
     refused();
     return check_pass("descriptors, boxes, offsets, large copies and levels of arrays");
