@@ -12,6 +12,10 @@ enum { SIZE_COUNT = sizeof(SIZES) / sizeof(SIZES[0]), MOST_ROUNDS = 5000, LEAST_
 /* Copies from here on use several connections over TCP, so several plain sockets are their limit. */
 #define SHARED_BYTES ((size_t) 16 << 20)
 enum { MOST_SOCKETS = 8, USUAL_SOCKETS = 4 };
+/* Bytes of copies that are issued back to back, and the fewest and most copies. */
+#define ISSUED_BYTES ((size_t) 64 << 20)
+#define LEAST_ISSUED ((size_t) 2)
+#define MOST_ISSUED ((size_t) 1000)
 
 /*
  * Copies to the device and waits until all bytes have arrived. The call alone may return when the bytes have been read.
@@ -33,6 +37,38 @@ static void print_rate(const char *part, const char *what, size_t bytes, double 
     char name[64];
     snprintf(name, sizeof(name), "%s.%zu", what, bytes);
     benchmark_figure(part, name, "GB/s", (double) bytes / 1e9 / benchmark_median(seconds, rounds));
+}
+
+/* Issues copies of pinned memory back to back, and waits for the last one. Returns the seconds of each. */
+static double issue(int is_in, CUdeviceptr device, char *pinned, size_t bytes, int count, CUstream stream) {
+    double start = check_seconds();
+    for (int i = 0; i < count; i++) {
+        CU_OK(is_in ? cuMemcpyHtoDAsync(device, pinned, bytes, stream)
+                    : cuMemcpyDtoHAsync(pinned, device, bytes, stream));
+    }
+    CU_OK(cuStreamSynchronize(stream));
+    return (check_seconds() - start) / count;
+}
+
+static void measure_issued(const benchmark_options_t *options, CUdeviceptr device, char *pinned, size_t bytes) {
+    static double seconds[MOST_ROUNDS];
+    CUstream stream;
+    CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    size_t fitting = ISSUED_BYTES / bytes;
+    int count = (int) (fitting < LEAST_ISSUED ? LEAST_ISSUED : fitting > MOST_ISSUED ? MOST_ISSUED : fitting);
+    for (int is_in = 0; is_in < 2; is_in++) {
+        double end = check_seconds() + options->budget_s / 5; /* as in measure_copies() */
+        do {
+            issue(is_in, device, pinned, bytes, count, stream);
+        } while (check_seconds() < end);
+        end = check_seconds() + options->budget_s;
+        int rounds = 0;
+        while (rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end)) {
+            seconds[rounds++] = issue(is_in, device, pinned, bytes, count, stream);
+        }
+        print_rate("copies", is_in ? "issued_in" : "issued_out", bytes, seconds, rounds);
+    }
+    CU_OK(cuStreamDestroy(stream));
 }
 
 static void measure_copies(const benchmark_options_t *options, const char *what,
@@ -62,6 +98,7 @@ void benchmark_copies(const benchmark_options_t *options) {
         measure_copies(options, "pinned_out", copy_out, device, pinned, SIZES[i]);
         measure_copies(options, "pageable_in", copy_in, device, pageable, SIZES[i]);
         measure_copies(options, "pageable_out", copy_out, device, pageable, SIZES[i]);
+        measure_issued(options, device, pinned, SIZES[i]);
     }
     CU_OK(cuMemFree(device));
     CU_OK(cuMemFreeHost(pinned));

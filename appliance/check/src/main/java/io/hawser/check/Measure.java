@@ -81,6 +81,11 @@ record Measure(String name, String label, String unit, String socket, String mem
                 }
             }
         }
+        for (String direction : List.of("in", "out")) {
+            for (long bytes : SIZES) {
+                rows.add(issued(direction, bytes));
+            }
+        }
         managed(rows);
         for (String[] loop : new String[][] {{"matrix_small", "loop of small matrix products"},
             {"matrix_large", "loop of large matrix products"}, {"nbody", "loop of n-body steps"}}) {
@@ -155,10 +160,23 @@ record Measure(String name, String label, String unit, String socket, String mem
         rows.add(new Measure(name, label, unit, "", "", Target.NONE, Target.NONE, 0));
     }
 
+    /** Copies of pinned memory that a program issues back to back. */
+    private static Measure issued(String direction, long bytes) {
+        boolean isShort = bytes <= SHORT_COPY_BYTES;
+        Target ofNative = new Target(AT_LEAST_NATIVE_TIMES, isShort ? 0.95 : 0.97);
+        return new Measure("copies.issued_" + direction + "." + bytes,
+            "pinned, back to back, " + size(bytes) + (direction.equals("in") ? " to the device" : " from the device"),
+            "GB/s", isShort ? "" : "limits.socket_" + direction + "." + bytes, "",
+            isShort ? ofNative : socketTarget(bytes), ofNative, 0);
+    }
+
+    private static Target socketTarget(long bytes) {
+        return new Target(AT_LEAST_SOCKET_TIMES, bytes >= SHARED_COPY_BYTES ? 2 : 0.9);
+    }
+
     private static Measure copy(String memory, String direction, long bytes) {
         boolean isShort = bytes <= SHORT_COPY_BYTES;
-        Target tcp = isShort ? NEAR_SOCKET
-            : new Target(AT_LEAST_SOCKET_TIMES, bytes >= SHARED_COPY_BYTES ? 2 : 0.9);
+        Target tcp = isShort ? NEAR_SOCKET : socketTarget(bytes);
         Target shm = isShort ? NEAR_NATIVE
             : new Target(AT_LEAST_NATIVE_TIMES, memory.equals("pinned") ? 0.98 : 2);
         return new Measure("copies." + memory + "_" + direction + "." + bytes,
