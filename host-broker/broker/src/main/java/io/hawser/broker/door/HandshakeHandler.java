@@ -182,6 +182,9 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         channel.deregister().addListener(detached -> {
             if (!channel.isOpen()) {
                 place.release(); // Netty has removed this handler, which therefore does not learn of the end
+            } else if (!detached.isSuccess()) {
+                LOG.errorf(detached.cause(), "a joining connection stays on the event loop: peer=%s:%d", address, port);
+                refuse(context, Refusal.INTERNAL, "the broker failed; its log says why");
             } else if (decoder.holdsBytes()) {
                 refuse(context, Refusal.PROTOCOL, TOO_EARLY);
             } else {
