@@ -22,17 +22,11 @@ class StripesIT {
 
     @TempDir
     private static Path folder;
-    private static Certificates certificates;
     private static BrokerProcess broker;
 
     @BeforeAll
     static void startBroker() throws Exception {
-        certificates = new Certificates(folder.resolve("certificates"));
-        Path certificate = certificates.certificate("server", "IP:127.0.0.1", 30);
-        broker = BrokerProcess.start("stripes", folder.resolve("stripes"), BrokerProcess.withQuickWorkers(
-            Map.of("hawser.listen.tls-port", "0", "hawser.tls.certificate", certificate.toString(), "hawser.tls.key",
-                certificates.key("server").toString())),
-            certificates);
+        broker = BrokerProcess.start("stripes", folder, BrokerProcess.withQuickWorkers(Map.of()));
     }
 
     @AfterAll
@@ -47,8 +41,8 @@ class StripesIT {
         broker.awaitIdle();
     }
 
-    private static int run(Map<String, String> way, String threads, String name, String... arguments)
-        throws Exception {
+    /** Runs a program, and returns the number of its stripes. */
+    static int run(Map<String, String> way, String threads, String name, String... arguments) throws Exception {
         Map<String, String> environment = new HashMap<>(way);
         environment.put(THREADS, threads);
         try (GuestProgram guest = GuestProgram.start(environment, name, arguments)) {
@@ -56,11 +50,6 @@ class StripesIT {
             assertEquals(1, counters.size());
             return counters.getFirst().path("stripes").asInt(-1);
         }
-    }
-
-    private static Map<String, String> tls() {
-        return Map.of("HAWSER_CARRIER", "tcp", "HAWSER_BROKER", "tls://" + broker.guestTls(), "HAWSER_TOKEN_FILE",
-            broker.tokenFile().toString(), "HAWSER_CA_FILE", certificates.authority().toString());
     }
 
     @ParameterizedTest
@@ -80,8 +69,6 @@ class StripesIT {
     void shouldShareLongCopiesAmongConnections() throws Exception {
         int stripes = run(Carrier.TCP.environment(broker), "3", "drv_large_copies", "--size", "200");
         assertTrue(stripes > 0 && stripes <= 3, "stripes=" + stripes);
-        stripes = run(tls(), "3", "drv_large_copies", "--size", "200");
-        assertTrue(stripes > 0 && stripes <= 3, "over TLS: stripes=" + stripes);
     }
 
     @Test

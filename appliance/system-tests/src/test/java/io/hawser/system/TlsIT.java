@@ -109,6 +109,12 @@ class TlsIT {
     }
 
     @Test
+    void shouldShareLongCopiesAmongConnections() throws Exception {
+        int stripes = StripesIT.run(trusting(), "3", "drv_large_copies", "--size", "200");
+        assertTrue(stripes > 0 && stripes <= 3, "stripes=" + stripes);
+    }
+
+    @Test
     void shouldCheckTheNameThatTheUserHasGiven() throws Exception {
         run(environment("tls://localhost:" + port(broker.guestTls()), certificates.authority()), "drv_vector_add")
             .assertPassed();
