@@ -23,8 +23,8 @@
 #define FIRST_BYTES (16u << 20)
 
 #define NO_CHUNK HWS_STRIPE_CHUNKS
-#define ANSWER_BYTES                                                                                                   \
-    (HWS_HEADER_BYTES + 8) /* of JOINED and FILLED, and the part of DONE with the chunk and the result */
+/* Length of JOINED and FILLED, and of DONE's part with the chunk and the result. */
+#define ANSWER_BYTES (HWS_HEADER_BYTES + 8)
 
 _Static_assert(HWS_FILLED_FIXED_BYTES == 8, "as read below");
 _Static_assert(HWS_DONE_FIXED_BYTES == 16, "as read below");
@@ -44,8 +44,8 @@ typedef struct hws_stripe {
     chunk_use_t uses[HWS_STRIPE_CHUNKS];
     bool ours[HWS_STRIPE_CHUNKS]; /* by the copy that has the stripe, not by an earlier one */
     hws_bulk_part_t parts[HWS_STRIPE_CHUNKS];
-    uint8_t
-        buffer[HWS_STRIPE_CHUNK_BYTES]; /* for parts with gaps, and for bytes that the program's memory cannot take */
+    /* For parts with gaps, and for bytes that the program's memory cannot take. */
+    uint8_t buffer[HWS_STRIPE_CHUNK_BYTES];
 } hws_stripe_t;
 
 static struct {
@@ -135,14 +135,17 @@ static int refuse(const char *what) {
     return hws_channel_fail(HWS_LOST_STATUS, "the worker broke the protocol, the session is over: %s", what);
 }
 
-/* Receives all bytes of the pieces. Returns 0; EFAULT for memory that cannot be written; else a CUresult below 0. */
+/*
+ * Receives all bytes. When the target cannot be written, *is_writable_p becomes false and the rest is dropped; NULL for
+ * the library's own memory. Returns 0 or a CUresult.
+ */
 static int receive(hws_stripe_t *stripe, uint8_t *target, uint64_t bytes, bool *is_writable_p) {
     while (bytes > 0) {
         struct iovec piece = {target, bytes};
         errno = 0;
         ssize_t received = stripe->carrier->ops->receive(stripe->carrier, &piece, 1);
         if (received < 0 && errno == EFAULT && is_writable_p != NULL) {
-            /* The rest is received and dropped, so that the stream stays in step. */
+            /* The stream stays in step. */
             *is_writable_p = false;
             is_writable_p = NULL;
             target = stripe->buffer;

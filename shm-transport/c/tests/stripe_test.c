@@ -24,7 +24,7 @@
 #define SOME_ERROR 719
 #define SESSION 4711
 
-/* What the worker's end of each stripe does wrong. */
+/* A fault of the broker, or of the worker's end of each stripe. */
 typedef enum fault {
     NOTHING,
     REFUSES,          /* the broker takes no JOIN */

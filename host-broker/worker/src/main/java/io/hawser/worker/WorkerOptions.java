@@ -23,7 +23,7 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
 
     private static final int DEFAULT_CONTROL_FD = 3;
 
-    /** What a worker runs to fill the JVM's cache. */
+    /** The work of a run that fills the JVM's cache. */
     public enum Train {
         /** Nothing: the worker serves a session. */
         OFF,

@@ -205,7 +205,7 @@ class StripeTest {
         }
     }
 
-    /** What a guest with one stripe does against the rules. */
+    /** A breach of the rules by a guest with one stripe. */
     private interface Offence {
         void commit(Guest guest, Peer peer, int first, long memory) throws IOException;
     }
