@@ -17,20 +17,48 @@ enum { MOST_SOCKETS = 8, USUAL_SOCKETS = 4 };
 #define LEAST_ISSUED ((size_t) 2)
 #define MOST_ISSUED ((size_t) 1000)
 
+/* Copies of one kind. The functions that make them return the seconds of a copy. */
+typedef struct copies {
+    CUdeviceptr device;
+    char *host;
+    size_t bytes;
+    CUstream stream; /* the next two for copies that are issued back to back */
+    int count;
+} copies_t;
+
 /*
  * Copies to the device and waits until all bytes have arrived. The call alone may return when the bytes have been read.
  */
-static double copy_in(CUdeviceptr device, void *host, size_t bytes) {
+static double copy_in(const copies_t *copies) {
     double start = check_seconds();
-    CU_OK(cuMemcpyHtoD(device, host, bytes));
+    CU_OK(cuMemcpyHtoD(copies->device, copies->host, copies->bytes));
     CU_OK(cuCtxSynchronize());
     return check_seconds() - start;
 }
 
-static double copy_out(CUdeviceptr device, void *host, size_t bytes) {
+static double copy_out(const copies_t *copies) {
     double start = check_seconds();
-    CU_OK(cuMemcpyDtoH(host, device, bytes));
+    CU_OK(cuMemcpyDtoH(copies->host, copies->device, copies->bytes));
     return check_seconds() - start;
+}
+
+/* Issues copies back to back, and waits for the last one. */
+static double issue_in(const copies_t *copies) {
+    double start = check_seconds();
+    for (int i = 0; i < copies->count; i++) {
+        CU_OK(cuMemcpyHtoDAsync(copies->device, copies->host, copies->bytes, copies->stream));
+    }
+    CU_OK(cuStreamSynchronize(copies->stream));
+    return (check_seconds() - start) / copies->count;
+}
+
+static double issue_out(const copies_t *copies) {
+    double start = check_seconds();
+    for (int i = 0; i < copies->count; i++) {
+        CU_OK(cuMemcpyDtoHAsync(copies->host, copies->device, copies->bytes, copies->stream));
+    }
+    CU_OK(cuStreamSynchronize(copies->stream));
+    return (check_seconds() - start) / copies->count;
 }
 
 static void print_rate(const char *part, const char *what, size_t bytes, double *seconds, int rounds) {
@@ -39,52 +67,20 @@ static void print_rate(const char *part, const char *what, size_t bytes, double 
     benchmark_figure(part, name, "GB/s", (double) bytes / 1e9 / benchmark_median(seconds, rounds));
 }
 
-/* Issues copies of pinned memory back to back, and waits for the last one. Returns the seconds of each. */
-static double issue(int is_in, CUdeviceptr device, char *pinned, size_t bytes, int count, CUstream stream) {
-    double start = check_seconds();
-    for (int i = 0; i < count; i++) {
-        CU_OK(is_in ? cuMemcpyHtoDAsync(device, pinned, bytes, stream)
-                    : cuMemcpyDtoHAsync(pinned, device, bytes, stream));
-    }
-    CU_OK(cuStreamSynchronize(stream));
-    return (check_seconds() - start) / count;
-}
-
-static void measure_issued(const benchmark_options_t *options, CUdeviceptr device, char *pinned, size_t bytes) {
-    static double seconds[MOST_ROUNDS];
-    CUstream stream;
-    CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    size_t fitting = ISSUED_BYTES / bytes;
-    int count = (int) (fitting < LEAST_ISSUED ? LEAST_ISSUED : fitting > MOST_ISSUED ? MOST_ISSUED : fitting);
-    for (int is_in = 0; is_in < 2; is_in++) {
-        double end = check_seconds() + options->budget_s / 5; /* as in measure_copies() */
-        do {
-            issue(is_in, device, pinned, bytes, count, stream);
-        } while (check_seconds() < end);
-        end = check_seconds() + options->budget_s;
-        int rounds = 0;
-        while (rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end)) {
-            seconds[rounds++] = issue(is_in, device, pinned, bytes, count, stream);
-        }
-        print_rate("copies", is_in ? "issued_in" : "issued_out", bytes, seconds, rounds);
-    }
-    CU_OK(cuStreamDestroy(stream));
-}
-
-static void measure_copies(const benchmark_options_t *options, const char *what,
-                           double (*copy)(CUdeviceptr, void *, size_t), CUdeviceptr device, void *host, size_t bytes) {
+static void measure(const benchmark_options_t *options, const char *what, double (*run)(const copies_t *),
+                    const copies_t *copies) {
     static double seconds[MOST_ROUNDS];
     /* A fifth of the time warms up, because a worker runs different code for long and short copies. */
     double end = check_seconds() + options->budget_s / 5;
     do {
-        copy(device, host, bytes);
+        run(copies);
     } while (check_seconds() < end);
     end = check_seconds() + options->budget_s;
     int rounds = 0;
     while (rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end)) {
-        seconds[rounds++] = copy(device, host, bytes);
+        seconds[rounds++] = run(copies);
     }
-    print_rate("copies", what, bytes, seconds, rounds);
+    print_rate("copies", what, copies->bytes, seconds, rounds);
 }
 
 void benchmark_copies(const benchmark_options_t *options) {
@@ -93,13 +89,20 @@ void benchmark_copies(const benchmark_options_t *options) {
     CUdeviceptr device = check_device(NULL, options->max_bytes);
     memset(pageable, 1, options->max_bytes);
     memset(pinned, 1, options->max_bytes);
+    CUstream stream;
+    CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < SIZE_COUNT && SIZES[i] <= options->max_bytes; i++) {
-        measure_copies(options, "pinned_in", copy_in, device, pinned, SIZES[i]);
-        measure_copies(options, "pinned_out", copy_out, device, pinned, SIZES[i]);
-        measure_copies(options, "pageable_in", copy_in, device, pageable, SIZES[i]);
-        measure_copies(options, "pageable_out", copy_out, device, pageable, SIZES[i]);
-        measure_issued(options, device, pinned, SIZES[i]);
+        size_t fitting = ISSUED_BYTES / SIZES[i];
+        int count = (int) (fitting < LEAST_ISSUED ? LEAST_ISSUED : fitting > MOST_ISSUED ? MOST_ISSUED : fitting);
+        copies_t slow = {device, pageable, SIZES[i], stream, count}, fast = {device, pinned, SIZES[i], stream, count};
+        measure(options, "pinned_in", copy_in, &fast);
+        measure(options, "pinned_out", copy_out, &fast);
+        measure(options, "pageable_in", copy_in, &slow);
+        measure(options, "pageable_out", copy_out, &slow);
+        measure(options, "issued_out", issue_out, &fast);
+        measure(options, "issued_in", issue_in, &fast);
     }
+    CU_OK(cuStreamDestroy(stream));
     CU_OK(cuMemFree(device));
     CU_OK(cuMemFreeHost(pinned));
     free(pageable);
@@ -165,18 +168,45 @@ static void exchange_shared(share_t *shares, int count, char *bytes, size_t out,
     }
 }
 
-static void measure_shared(const benchmark_options_t *options, share_t *shares, int count, char *bytes, size_t size) {
+/* The means of the limits. */
+typedef struct limits {
+    plain_socket_t one;
+    share_t *several;
+    int count; /* of these */
+    char *here, *there;
+} limits_t;
+
+static void one_in(const limits_t *limits, size_t bytes) {
+    plain_socket_exchange(&limits->one, limits->here, bytes, 32);
+}
+
+static void one_out(const limits_t *limits, size_t bytes) {
+    plain_socket_exchange(&limits->one, limits->here, 32, bytes);
+}
+
+static void several_in(const limits_t *limits, size_t bytes) {
+    exchange_shared(limits->several, limits->count, limits->here, bytes, 32);
+}
+
+static void several_out(const limits_t *limits, size_t bytes) {
+    exchange_shared(limits->several, limits->count, limits->here, 32, bytes);
+}
+
+static void by_memory(const limits_t *limits, size_t bytes) {
+    shared_memory_copy(limits->there, limits->here, bytes);
+}
+
+static void measure_limit(const benchmark_options_t *options, const char *what, void (*move)(const limits_t *, size_t),
+                          const limits_t *limits, size_t bytes) {
     static double seconds[MOST_ROUNDS];
-    for (int is_in = 0; is_in < 2; is_in++) {
-        int rounds = -2; /* these warm up */
-        for (double end = check_seconds() + options->budget_s;
-             rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end); rounds++) {
-            double start = check_seconds();
-            exchange_shared(shares, count, bytes, is_in ? size : 32, is_in ? 32 : size);
-            seconds[rounds < 0 ? 0 : rounds] = check_seconds() - start;
-        }
-        print_rate("limits", is_in ? "sockets_in" : "sockets_out", size, seconds, rounds);
+    int rounds = -2; /* these warm up */
+    for (double end = check_seconds() + options->budget_s;
+         rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end); rounds++) {
+        double start = check_seconds();
+        move(limits, bytes);
+        seconds[rounds < 0 ? 0 : rounds] = check_seconds() - start;
     }
+    print_rate("limits", what, bytes, seconds, rounds);
 }
 
 void benchmark_limits(const benchmark_options_t *options) {
@@ -197,30 +227,14 @@ void benchmark_limits(const benchmark_options_t *options) {
     }
     benchmark_figure("limits", "socket_round_trip", "us", benchmark_median(seconds, MOST_ROUNDS) * 1e6);
     benchmark_figure("limits", "memory_round_trip", "us", shared_memory_ping_pong(20000) * 1e6);
+    const limits_t limits = {plain, shares, count, here, there};
     for (int i = 0; i < SIZE_COUNT && SIZES[i] <= options->max_bytes; i++) {
-        for (int kind = 0; kind < 3; kind++) {
-            int rounds = -2; /* these warm up */
-            for (double end = check_seconds() + options->budget_s;
-                 rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || check_seconds() < end); rounds++) {
-                double start = check_seconds(), took;
-                if (kind == 0) {
-                    plain_socket_exchange(&plain, here, SIZES[i], 32);
-                } else if (kind == 1) {
-                    plain_socket_exchange(&plain, here, 32, SIZES[i]);
-                } else {
-                    shared_memory_copy(there, here, SIZES[i]);
-                }
-                took = check_seconds() - start;
-                seconds[rounds < 0 ? 0 : rounds] = took;
-            }
-            print_rate("limits",
-                       kind == 0       ? "socket_in"
-                           : kind == 1 ? "socket_out"
-                                       : "memory",
-                       SIZES[i], seconds, rounds);
-        }
+        measure_limit(options, "socket_in", one_in, &limits, SIZES[i]);
+        measure_limit(options, "socket_out", one_out, &limits, SIZES[i]);
+        measure_limit(options, "memory", by_memory, &limits, SIZES[i]);
         if (SIZES[i] >= SHARED_BYTES && count > 1) {
-            measure_shared(options, shares, count, here, SIZES[i]);
+            measure_limit(options, "sockets_out", several_out, &limits, SIZES[i]);
+            measure_limit(options, "sockets_in", several_in, &limits, SIZES[i]);
         }
     }
     plain_socket_close(&plain);
