@@ -7,4 +7,16 @@ public interface Seat {
 
     /** Sends the worker {@code FREE}, {@code OPEN}, {@code TURN}, {@code WAIT} or {@code NEXT}. */
     void setPermit(int permit);
+
+    /** What the worker has copied between host and device, in units of its page; a seat that copies nothing has 0. */
+    default int copied() {
+        return 0;
+    }
+
+    /**
+     * Sends the worker how to copy.
+     *
+     * @param copies as in {@link io.hawser.shm.turns.TurnPage#copies}.
+     */
+    default void setCopies(int copies) {}
 }

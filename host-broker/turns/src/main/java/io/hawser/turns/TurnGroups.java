@@ -179,6 +179,20 @@ public final class TurnGroups {
     }
 
     /**
+     * Reads how much the workers have copied and limits their copies. Also after a call that changes workers or
+     * weights.
+     *
+     * @return latest time of the next call; {@code Long.MAX_VALUE}: when a worker rings.
+     */
+    public long pollCopies(long nowNs) {
+        long dueNs = Long.MAX_VALUE;
+        for (TurnQueue queue : queues) {
+            dueNs = Math.min(dueNs, queue.copies().poll(nowNs));
+        }
+        return dueNs;
+    }
+
+    /**
      * Reads the workers of the queue that a worker is in, as {@link #poll} after a change.
      *
      * @param seat present.
@@ -212,6 +226,7 @@ public final class TurnGroups {
         for (TurnMember member : members) {
             member.queue = newQueue(); // an empty one, which is never read
             member.setPermit(TurnPage.FREE);
+            member.setCopies(TurnPage.UNCOUNTED);
         }
     }
 }

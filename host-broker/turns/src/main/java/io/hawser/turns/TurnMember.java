@@ -39,6 +39,14 @@ final class TurnMember {
         return state;
     }
 
+    int copied() {
+        return seat.copied();
+    }
+
+    void setCopies(int copies) {
+        seat.setCopies(copies);
+    }
+
     void setPermit(int permit) {
         if (recorder != null) {
             recorder.permitted(number, permit);

@@ -25,6 +25,7 @@ final class TurnQueue {
     private final TurnRules rules;
     private final BooleanSupplier leavesEqual;
     private final TurnRecorder recorder; // null: none
+    private final CopyRounds copies;
     private boolean isLeftToDriver; // no turns
     private final List<TurnShare> shares = new ArrayList<>();
     private final Map<String, Double> debts = new HashMap<>(); // virtual time of vGPUs that left ahead of the clock
@@ -52,6 +53,12 @@ final class TurnQueue {
         this.rules = rules;
         this.leavesEqual = leavesEqual;
         this.recorder = recorder;
+        copies = new CopyRounds(leavesEqual);
+    }
+
+    /** The copies of the same workers. */
+    CopyRounds copies() {
+        return copies;
     }
 
     /** Adds a worker; the caller then calls {@link #look} or {@link #poll}. */
@@ -70,12 +77,14 @@ final class TurnQueue {
         }
         share.setWeight(member.weight);
         share.join(member);
+        copies.join(member);
     }
 
     /** Removes a worker and its running work; the caller then calls {@link #look} or {@link #poll}. */
     void leave(TurnMember member, long nowNs) {
         change(nowNs);
         shares.forEach(share -> share.members.remove(member));
+        copies.leave(member);
         for (TurnShare share : List.copyOf(shares)) {
             if (share.members.isEmpty()) {
                 shares.remove(share);

@@ -167,6 +167,7 @@ public final class TurnScheduler implements AutoCloseable {
         if (!commands.isEmpty()) {
             return;
         }
+        due = Math.min(due, groups.pollCopies(now));
         if (isChanged) {
             watchAll(now);
         }

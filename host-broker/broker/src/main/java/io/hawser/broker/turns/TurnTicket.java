@@ -56,6 +56,16 @@ final class TurnTicket implements Seat {
         page.setPermit(permit);
     }
 
+    @Override
+    public int copied() {
+        return page.copied();
+    }
+
+    @Override
+    public void setCopies(int copies) {
+        page.setCopies(copies);
+    }
+
     /**
      * Resets the bell's count.
      *
@@ -77,6 +87,7 @@ final class TurnTicket implements Seat {
 
     void close() {
         page.setPermit(TurnPage.FREE); // in case the worker outlives the ticket
+        page.setCopies(TurnPage.UNCOUNTED);
         page.close();
         bell.close();
         Descriptors.close(pageDescriptor);

@@ -12,6 +12,8 @@ import io.hawser.cuda.generated.HwsRegionPlace;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.session.ArrayShape;
 import io.hawser.worker.session.Call;
+import io.hawser.worker.session.CopyWindow;
+import io.hawser.worker.session.CopyWindow.Direction;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
@@ -35,9 +37,11 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
     private final RegionCopies region;
     private final ArrayCopy copy; // null when the backend has no arrays
     private final MappedParts parts;
+    private final CopyWindow rounds;
 
     ArrayCalls(Session session, RegionCopies region, MappedParts parts) {
         this.parts = parts;
+        this.rounds = session.turns().copies();
         this.session = session;
         this.objects = session.objects();
         this.backend = session.backend();
@@ -204,6 +208,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
             call.finish(0);
             return;
         }
+        rounds.issued(Direction.TO_DEVICE, box.bytes(), call.lastStream());
         MemorySegment stays = session.work().stabilise(call, call.lastStream(), data);
         call.finish(stays == null ? CudaResult.OUT_OF_MEMORY : copy.withMemory(true, array, box,
             CUmemorytype.CU_MEMORYTYPE_HOST, stays.address(), box.widthBytes(), box.widthBytes() * box.rows(),
@@ -218,6 +223,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
         }
         Handle named = call.lastObject();
         StreamState stream = call.lastStream();
+        rounds.issued(Direction.TO_HOST, box.bytes(), stream);
         session.work().read(call, stream, box.isEmpty() ? 0 : box.bytes(), RecordLayout.MAX_BULK_BYTES,
             (destination, offset, through) -> box.copy(offset, destination.byteSize(),
                 (part, at) -> {
@@ -254,6 +260,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
         ArrayBox box = ArrayBox.of(origin, extent);
         long spanBytes = RegionCopies.spanBytes(host, extent);
         if (check(call, call.lastObject(), box) && region.allows(call, host.offset(), spanBytes, chunk)) {
+            rounds.issued(toArray ? Direction.TO_DEVICE : Direction.TO_HOST, box.bytes(), call.lastStream());
             region.settle(call, chunk, toArray ? 0 : host.offset() + spanBytes,
                 box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
                     CUmemorytype.CU_MEMORYTYPE_HOST, region.bytes(host.offset(), spanBytes, chunk).address(),

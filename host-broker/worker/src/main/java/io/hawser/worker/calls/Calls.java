@@ -19,6 +19,7 @@ import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CallDispatcher;
+import io.hawser.worker.session.CopyWindow;
 import io.hawser.worker.session.GraphExecState;
 import io.hawser.worker.session.GraphState;
 import io.hawser.worker.session.GuestObjects;
@@ -238,6 +239,11 @@ public final class Calls implements CallDispatcher {
         return opcode == CudaOpcodes.hwsLaunch
             || (opcode == CudaOpcodes.cuGraphLaunch ? !waitsForRanks(bytes, offset)
                 : isCapturable(opcode) && !isCommunication(opcode));
+    }
+
+    @Override
+    public CopyWindow.Direction copies(int opcode) {
+        return isDriver(opcode) ? CopyCalls.direction(opcode) : CopyWindow.Direction.NONE;
     }
 
     /** Whether the kernels of a graph that a cuGraphLaunch launches may wait for other ranks. */

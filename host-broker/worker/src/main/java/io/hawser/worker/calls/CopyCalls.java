@@ -2,11 +2,14 @@ package io.hawser.worker.calls;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.CopyManualCalls;
+import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HwsDevicePlace;
 import io.hawser.cuda.generated.HwsExtent;
 import io.hawser.cuda.generated.HwsRegionPlace;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.session.Call;
+import io.hawser.worker.session.CopyWindow;
+import io.hawser.worker.session.CopyWindow.Direction;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
@@ -19,21 +22,38 @@ final class CopyCalls implements CopyManualCalls<Call> {
     private final BoxCopy boxes;
     private final StreamWork work;
     private final RegionCopies region;
+    private final CopyWindow rounds;
 
     CopyCalls(Session session, RegionCopies region) {
         this.backend = session.backend();
         this.boxes = new BoxCopy(backend);
         this.work = session.work();
         this.region = region;
+        this.rounds = session.turns().copies();
+    }
+
+    /** Where a call of the driver copies between host and device. */
+    static CopyWindow.Direction direction(int opcode) {
+        return switch (opcode) {
+            case CudaOpcodes.hwsCopyHtoD, CudaOpcodes.hwsCopyHtoDShared, CudaOpcodes.hwsWriteBox,
+                CudaOpcodes.hwsWriteBoxShared, CudaOpcodes.hwsWriteArray, CudaOpcodes.hwsWriteArrayShared ->
+                Direction.TO_DEVICE;
+            case CudaOpcodes.hwsCopyDtoH, CudaOpcodes.hwsCopyDtoHShared, CudaOpcodes.hwsReadBox,
+                CudaOpcodes.hwsReadBoxShared, CudaOpcodes.hwsReadArray, CudaOpcodes.hwsReadArrayShared ->
+                Direction.TO_HOST;
+            default -> Direction.NONE;
+        };
     }
 
     @Override
     public void hwsCopyHtoD(Call call, long dstDevice, long hStream, long byteCount, MemorySegment data) {
+        rounds.issued(Direction.TO_DEVICE, data.byteSize(), call.lastStream());
         call.finish(data.byteSize() == 0 ? 0 : work.write(call, call.lastStream(), dstDevice, data));
     }
 
     @Override
     public void hwsCopyDtoH(Call call, long srcDevice, long byteCount, long hStream) {
+        rounds.issued(Direction.TO_HOST, byteCount, call.lastStream());
         work.read(call, call.lastStream(), byteCount, RecordLayout.MAX_BULK_BYTES,
             (destination, offset, through) -> backend.copyDtoH(destination, srcDevice + offset, through));
     }
@@ -53,6 +73,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
             call.finish(0);
             return;
         }
+        rounds.issued(Direction.TO_DEVICE, box.bytes(), stream);
         MemorySegment stable = work.stabilise(call, stream, data);
         call.finish(stable == null ? CudaResult.OUT_OF_MEMORY
             : boxes.write(box, stable, BoxCopy.Layout.packed(box), stream.stream()));
@@ -68,6 +89,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
             call.finish(0);
             return;
         }
+        rounds.issued(Direction.TO_HOST, box.bytes(), call.lastStream());
         work.read(call, call.lastStream(), box.bytes(), BoxCopy.pieceBytes(box),
             (destination, offset, through) -> boxes.readPiece(box, destination, offset, through));
     }
@@ -84,18 +106,35 @@ final class CopyCalls implements CopyManualCalls<Call> {
     @Override
     public void hwsCopyHtoDShared(Call call, long dstDevice, long regionOffset, long byteCount, long hStream,
         int chunk) {
-        if (region.allows(call, regionOffset, byteCount, chunk)) {
-            region.settle(call, chunk, 0, byteCount == 0 ? 0
-                : backend.copyHtoD(dstDevice, region.bytes(regionOffset, byteCount, chunk), hStream));
-        }
+        copyPlainly(call, Direction.TO_DEVICE, dstDevice, regionOffset, byteCount, hStream, chunk);
     }
 
     @Override
     public void hwsCopyDtoHShared(Call call, long srcDevice, long regionOffset, long byteCount, long hStream,
         int chunk) {
-        if (region.allows(call, regionOffset, byteCount, chunk)) {
-            region.settle(call, chunk, regionOffset + byteCount, byteCount == 0 ? 0
-                : backend.copyDtoH(region.bytes(regionOffset, byteCount, chunk), srcDevice, hStream));
+        copyPlainly(call, Direction.TO_HOST, srcDevice, regionOffset, byteCount, hStream, chunk);
+    }
+
+    /** Copies bytes without gaps; of a long copy as much as the session may have in flight. */
+    private void copyPlainly(Call call, Direction direction, long device, long offset, long byteCount, long stream,
+        int chunk) {
+        if (!region.allows(call, offset, byteCount, chunk)) {
+            return;
+        }
+        long done = rounds.issuedOf(call.sequence());
+        long part = rounds.part(direction, byteCount - done);
+        int result = 0;
+        if (part != 0) {
+            MemorySegment host = region.bytes(offset + done, part, chunk);
+            result = direction == Direction.TO_DEVICE ? backend.copyHtoD(device + done, host, stream)
+                : backend.copyDtoH(host, device + done, stream);
+        }
+        rounds.issued(direction, part, call.lastStream());
+        if (result == 0 && done + part < byteCount) {
+            rounds.interrupt(call.sequence(), done + part);
+            call.interrupt();
+        } else {
+            region.settle(call, chunk, direction == Direction.TO_DEVICE ? 0 : offset + byteCount, result);
         }
     }
 
@@ -129,6 +168,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
+        rounds.issued(toDevice ? Direction.TO_DEVICE : Direction.TO_HOST, box.bytes(), call.lastStream());
         MemorySegment memory = region.bytes(host.offset(), span, chunk);
         region.settle(call, chunk, toDevice ? 0 : host.offset() + span,
             toDevice ? boxes.write(box, memory, layout, stream)

@@ -54,6 +54,7 @@ public final class Call implements CallContext {
     private boolean ended;
     private boolean answered; // a captured call
     private boolean deferred;
+    private boolean interrupted;
     private boolean mayWait; // for memory: the record can be served again
     private boolean waits; // found no memory; the session serves the record again
     private Capture capture; // null: the record came from the guest by itself
@@ -100,6 +101,7 @@ public final class Call implements CallContext {
         lastObject = null;
         ended = false;
         deferred = false;
+        interrupted = false;
         mayWait = wantsReply && !header.isCredited();
         waits = false;
         answered = false;
@@ -421,6 +423,16 @@ public final class Call implements CallContext {
         LOG.log(Level.WARNING, "session {0}: a library call failed that had succeeded before: opcode=0x{1} status={2}",
             session.id(), Integer.toHexString(opcode), status);
         return CudaResult.UNKNOWN;
+    }
+
+    /** Ends this serving of a call whose copy has been issued in part: the session serves its record again. */
+    public void interrupt() {
+        interrupted = true;
+    }
+
+    /** Whether the call goes on when its record is served again. */
+    boolean isInterrupted() {
+        return interrupted;
     }
 
     /**

@@ -112,6 +112,13 @@ public interface CallDispatcher {
     boolean needsTurn(int opcode, MemorySegment bytes, long offset);
 
     /**
+     * Where a request copies between host and device.
+     *
+     * @param opcode opcode of any request.
+     */
+    CopyWindow.Direction copies(int opcode);
+
+    /**
      * Whether a graph can contain what a request does: it is a call of a library with work for a stream.
      *
      * @param opcode any number.

@@ -67,6 +67,11 @@ final class HeldRecords {
         queue.add(held);
     }
 
+    /** Puts a record before all others of the queue. */
+    void addFirst(Held held) {
+        queue.addFirst(held);
+    }
+
     /** Keeps a record that waits alone. */
     void setAside(Held held) {
         aside.add(held);

@@ -7,7 +7,8 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * Decides the order in which records are served. Records are served as they arrive, unless one must wait for work or
- * host functions to end ({@link Gates}) or for a turn to launch ({@link Turns}). Later records then wait behind it,
+ * host functions to end ({@link Gates}), for a turn to launch ({@link Turns}) or for a round of copies to end
+ * ({@link CopyWindow}). Later records then wait behind it,
  * except those that let host functions end. Requests that ask for the state of a stream or event overtake records that
  * do not change it; a query of one that they change is answered as unfinished. So no thread of the guest is held
  * because it polls. Session thread only.
@@ -81,6 +82,7 @@ final class RecordOrder {
         return !isPaused && !(gates.isFull() && dispatcher.issuesWork(opcode))
             && !(gates.mustDrain() && dispatcher.opensGate(opcode))
             && !(work.isReading() && dispatcher.copiesToRegion(opcode))
+            && (!turns.copies().isLimited() || turns.copies().mayCopy(dispatcher.copies(opcode)))
             && (!dispatcher.needsTurn(opcode, bytes, offset) || turns.mayLaunch());
     }
 
@@ -148,6 +150,16 @@ final class RecordOrder {
         HeldRecords.Held record = held.hold(header, bytes, offset, null);
         held.setAside(record);
         return record;
+    }
+
+    /**
+     * Holds a copy of a record, whose call has been issued in part, before all others.
+     *
+     * @return false: the record's memory is not kept.
+     */
+    boolean putBack(RecordHeader header, MemorySegment bytes, long offset) {
+        held.addFirst(held.hold(header, bytes, offset, null));
+        return false;
     }
 
     /** Serves a record from {@link #setAside}, unless the session has ended. */

@@ -270,6 +270,10 @@ public final class Session implements RecordHandler {
                 + Integer.toHexString(header.opcode()), e);
             end("internal error: " + e, true, CudaResult.UNKNOWN);
         }
+        if (call.isInterrupted() && !ended) {
+            idleCalls.push(call);
+            return order.putBack(header, bytes, offset);
+        }
         if (dispatcher.needsTurn(header.opcode(), bytes, offset)) {
             turns.issued(call.lastStream());
         }

@@ -183,6 +183,7 @@ public final class StreamWork {
      * @param stream the stream; the backend may no longer know its handle.
      */
     void abandon(StreamState stream) {
+        turns.copies().forget(stream);
         unmarked.remove(stream);
         if (behindGate.remove(stream)) { // no gate is open, or the context has gone
             gates.ended(stream.takeEntries());

@@ -13,6 +13,11 @@ record TurnSurroundings(Session session) implements Turns.Surroundings {
     }
 
     @Override
+    public void whenReached(StreamState stream, Runnable action) {
+        session.work().whenReached(stream, status -> action.run());
+    }
+
+    @Override
     public void ring() {
         session.seat().ring();
     }

@@ -8,7 +8,7 @@ import java.util.function.LongSupplier;
 /**
  * Decides when this session may launch kernels and graphs on a GPU that it shares. The broker writes a permit on a page
  * ({@link TurnPage}). This class writes there whether the session wants to launch and whether launches are running.
- * Copies and other work need no permit. Session thread only.
+ * Copies need no permit, but have rounds ({@link CopyWindow}); other work has neither. Session thread only.
  *
  * <p>An issued kernel cannot be taken back. So while others use the GPU too, the launches in flight take together about
  * {@link #TARGET_NS}, estimated from the last launches. This bounds the work that is left when a turn ends. A session
@@ -49,12 +49,16 @@ public final class Turns {
         /** Runs a check and serves held records after a delay in milliseconds. */
         void checkAgain(Runnable check, long delayMs);
 
+        /** Runs an action on the session thread when all work on a stream so far is done or has failed. */
+        void whenReached(StreamState stream, Runnable action);
+
         /** Wakes the broker, so that it reads the page. */
         void ring();
     }
 
     private final Surroundings around;
     private final LongSupplier clock;
+    private final CopyWindow copies;
     private TurnPage page = TurnPage.alone();
     private final List<StreamState> running = new ArrayList<>(); // streams with launches that are not known to be done
     private long sequence;
@@ -86,11 +90,18 @@ public final class Turns {
     Turns(Surroundings around, LongSupplier clock) {
         this.around = around;
         this.clock = clock;
+        copies = new CopyWindow(around, clock);
+    }
+
+    /** The rounds of copies by the same page. */
+    public CopyWindow copies() {
+        return copies;
     }
 
     /** Takes turns by a page. Call it before the first launch. */
     void use(TurnPage shared) {
         page = shared;
+        copies.use(shared);
         page.setState(TurnPage.IDLE);
     }
 
@@ -350,7 +361,13 @@ public final class Turns {
      * for the end of its work or it waits for its turn: the GPU would idle during its wake-up.
      */
     boolean isWorthPolling() {
-        if (IS_SMALL_MACHINE || !waiting && !busy) {
+        if (IS_SMALL_MACHINE) {
+            return false;
+        }
+        if (copies.isWorthPolling()) {
+            return true;
+        }
+        if (!waiting && !busy) {
             return false;
         }
         long now = clock.getAsLong();

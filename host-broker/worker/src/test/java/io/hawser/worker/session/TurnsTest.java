@@ -37,6 +37,11 @@ class TurnsTest {
         }
 
         @Override
+        public void whenReached(StreamState of, Runnable action) {
+            marks.add(action);
+        }
+
+        @Override
         public void ring() {
             rings++;
         }

@@ -19,8 +19,10 @@ import java.nio.ByteOrder;
  * offset  writer  word
  *      0  broker  permit: {@link #FREE}, {@link #OPEN}, {@link #TURN}, {@link #WAIT} or {@link #NEXT}
  *      4  both    signal: a futex, incremented by the broker after a permit for which the worker sleeps
+ *      8  broker  copies: {@link #UNCOUNTED}, {@link #REPORTED}, {@link #COUNTED}, or a limit in KiB
  *    128  worker  state: {@link #IDLE}, {@link #WANTS} or {@link #BUSY}
  *    132  worker  waiting: not 0 while the worker sleeps until the permit changes; the broker resets it to 0
+ *    136  worker  copied: what the worker has copied, in units of {@link #COPIED_UNIT_BYTES}, modulo 2^32
  * </pre>
  *
  * <p>Each side stores its own word and then reads the other's, with sequential consistency. A worker that begins stores
@@ -51,10 +53,22 @@ public final class TurnPage implements AutoCloseable {
     /** State: launched work may still be running. */
     public static final int BUSY = 2;
 
+    /** Copies: no other vGPU can be harmed by them; copy without counting. A page that nobody has written has it. */
+    public static final int UNCOUNTED = 0;
+    /** Copies: count them, and ring at the first one. */
+    public static final int REPORTED = -1;
+    /** Copies: count them. */
+    public static final int COUNTED = -2;
+
+    /** Unit of the word {@code copied}, in bytes. */
+    public static final int COPIED_UNIT_BYTES = 1 << 16;
+
     private static final long PERMIT_OFFSET = 0;
     private static final long SIGNAL_OFFSET = 4;
+    private static final long COPIES_OFFSET = 8;
     private static final long STATE_OFFSET = 128; // two cache lines further: processors fetch lines in pairs
     private static final long WAITING_OFFSET = 132;
+    private static final long COPIED_OFFSET = 136;
 
     private static final VarHandle I32 = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
 
@@ -115,6 +129,31 @@ public final class TurnPage implements AutoCloseable {
     /** Sets the worker's state. Worker. */
     public void setState(int state) {
         I32.setVolatile(page, STATE_OFFSET, state);
+    }
+
+    /**
+     * How the worker copies between host and device. Any thread.
+     *
+     * @return {@link #UNCOUNTED}, {@link #REPORTED} or {@link #COUNTED}; else, above 0, the KiB of a round of copies in
+     *     one direction. The worker begins a round when the last one is done.
+     */
+    public int copies() {
+        return (int) I32.getOpaque(page, COPIES_OFFSET);
+    }
+
+    /** Sets the word that {@link #copies} describes. Broker. */
+    public void setCopies(int copies) {
+        I32.setVolatile(page, COPIES_OFFSET, copies);
+    }
+
+    /** What the worker has copied, in units of {@link #COPIED_UNIT_BYTES}; only differences count. Broker. */
+    public int copied() {
+        return (int) I32.getVolatile(page, COPIED_OFFSET);
+    }
+
+    /** Sets the word that {@link #copied} describes. Worker. */
+    public void setCopied(int units) {
+        I32.setVolatile(page, COPIED_OFFSET, units);
     }
 
     /**
