@@ -15,21 +15,39 @@ record ShareSet(String name, List<Tenant> tenants, boolean isWeighted) {
     /** What a program does. */
     enum Load {
         /** Launches kernels as fast as it can. */
-        FLOOD(32),
+        FLOOD(32, 0, true),
         /** Waits for each kernel. */
-        LOOP(1),
+        LOOP(1, 0, true),
         /** Launches long kernels, without a warm-up. */
-        GREEDY(4);
+        GREEDY(4, 0, true),
+        /** Copies pinned memory to the device as fast as it can. */
+        COPIES(4, 8 * 1024, false),
+        /** Copies pinned memory to the device and launches a kernel, in turn. */
+        COPIES_AND_KERNELS(16, 4 * 1024, true);
 
         private final int depth;
+        private final int copyKib;
+        private final boolean hasKernels;
 
-        Load(int depth) {
+        Load(int depth, int copyKib, boolean hasKernels) {
             this.depth = depth;
+            this.copyKib = copyKib;
+            this.hasKernels = hasKernels;
         }
 
-        /** Kernels in flight. */
+        /** Pieces of work in flight. */
         int depth() {
             return depth;
+        }
+
+        /** Length of each piece's copy, in KiB; 0 for none. */
+        int copyKib() {
+            return copyKib;
+        }
+
+        /** Whether each piece has a kernel. */
+        boolean hasKernels() {
+            return hasKernels;
         }
     }
 
@@ -44,6 +62,8 @@ record ShareSet(String name, List<Tenant> tenants, boolean isWeighted) {
     private static final List<ShareSet> ALL = List.of(equal("equal2", 2, Load.FLOOD), equal("equal4", 4, Load.FLOOD),
         equal("equal8", 8, Load.FLOOD), equal("equal16", 16, Load.FLOOD), equal("loops8", 8, Load.LOOP),
         tail("tail8", 8), weighted("weights", Load.FLOOD), weighted("weightloops", Load.LOOP),
+        equal("copies3", 3, Load.COPIES), weighted("weightcopies", Load.COPIES),
+        weighted("weightmixed", Load.COPIES_AND_KERNELS),
         new ShareSet("greedy", List.of(new Tenant(0, Load.GREEDY), new Tenant(1, Load.LOOP),
             new Tenant(1, Load.LOOP)), false),
         new ShareSet("mixed", List.of(new Tenant(1, Load.FLOOD), new Tenant(1, Load.LOOP)), false));

@@ -139,7 +139,8 @@ final class Shares {
     private List<String> arguments(ShareSet.Load load) {
         boolean isGreedy = load == ShareSet.Load.GREEDY;
         double ms = isGreedy ? options.greedyMs() : options.kernelUs() / 1e3;
-        return List.of("--blocks", Integer.toString(blocks), "--bodies", Integer.toString(bodies(ms)),
+        return List.of("--blocks", Integer.toString(blocks), "--bodies",
+            Integer.toString(load.hasKernels() ? bodies(ms) : 0), "--copy-kib", Integer.toString(load.copyKib()),
             "--depth", Integer.toString(load.depth()), "--seconds", Integer.toString(options.seconds()),
             "--warm-up", Integer.toString(isGreedy ? 0 : options.warmUpS() * 1000));
     }

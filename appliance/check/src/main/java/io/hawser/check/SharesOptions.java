@@ -44,9 +44,11 @@ record SharesOptions(boolean help, int seconds, int warmUpS, int kernelUs, int g
           --kernel-us  length of a kernel, in microseconds (200)
           --greedy-ms  length of a greedy program's kernel, in ms (1500)
           --ways       native, shm, tcp (shm, and native where there is a driver)
-          --sets       equal2,equal4,equal8,equal16,loops8,tail8,weights,weightloops,greedy,mixed (all). In loops8
-                       and weightloops each program waits for each kernel, in tail8 the first one does; the others
-                       have 32 kernels in flight. The shares of weights and weightloops are as 1 : 2 : 4
+          --sets       equal2,equal4,equal8,equal16,loops8,tail8,weights,weightloops,copies3,weightcopies,
+                       weightmixed,greedy,mixed (all). In loops8 and weightloops each program waits for each
+                       kernel, in tail8 the first one does; the others have 32 kernels in flight. In copies3 and
+                       weightcopies programs copy 8 MiB to the device, in weightmixed they copy 4 MiB and launch
+                       a kernel in turn. The shares of sets with "weight" are as 1 : 2 : 4
           --backend    the GPU that the workers open (auto)
           --setting    a setting of the brokers, such as hawser.turns.mode=on; may be repeated
           --json       writes all results to FILE as well

@@ -19,7 +19,7 @@ class ShareSetTest {
 
     @Test
     void shouldGiveComputeSharesToWeightedSetsOnly() {
-        assertEquals(List.of("weights", "weightloops"),
+        assertEquals(List.of("weights", "weightloops", "weightcopies", "weightmixed"),
             names(ShareSet.all().stream().filter(ShareSet::isWeighted).toList()));
     }
 }

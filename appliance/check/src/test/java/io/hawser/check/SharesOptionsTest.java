@@ -22,7 +22,8 @@ class SharesOptionsTest {
     void shouldMeasureAllSetsByDefault() throws UsageException {
         SharesOptions options = SharesOptions.parse();
         assertEquals(
-            List.of("equal2", "equal4", "equal8", "equal16", "loops8", "tail8", "weights", "weightloops", "greedy",
+            List.of("equal2", "equal4", "equal8", "equal16", "loops8", "tail8", "weights", "weightloops",
+                "copies3", "weightcopies", "weightmixed", "greedy",
                 "mixed"),
             names(options));
         assertEquals(List.of(3, 10, 200, 1500),
