@@ -21,9 +21,9 @@ record SessionEvents(BrokerListener listener, MpsRecovery recovery) implements S
     }
 
     @Override
-    public void onGpuLost(SessionView session) {
+    public void onGpuLost(SessionView session, long result) {
         if (recovery != null) {
-            recovery.recover(session);
+            recovery.recover(session, result);
         }
     }
 }

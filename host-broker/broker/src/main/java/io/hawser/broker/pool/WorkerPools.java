@@ -207,6 +207,11 @@ public final class WorkerPools {
             .forEach(pool -> pool.renew(reason));
     }
 
+    /** Replaces all workers without a session. */
+    public void renewAll(String reason) {
+        pools.forEach(pool -> pool.renew(reason));
+    }
+
     private WorkerKind kind(WorkerRequest request, List<String> gpus) {
         return new WorkerKind(gpus, percentages.applyAsInt(request.vgpu()), networks.apply(request.vgpu()));
     }

@@ -46,8 +46,8 @@ public final class SessionRegistry {
         /** A session with a worker has ended; {@code error} is whether it failed. */
         void onEnd(SessionView session, String reason, boolean error);
 
-        /** A fault has ended a session's work on its GPU; its guest is still connected. */
-        default void onGpuLost(SessionView session) {}
+        /** A fault has ended a session's work on its GPU with this CUresult; its guest is still connected. */
+        default void onGpuLost(SessionView session, long result) {}
 
         /** A listener that only traces. */
         Listener NONE = new Listener() {
@@ -289,7 +289,7 @@ public final class SessionRegistry {
             }
             case WorkerMessage.Lost lost -> {
                 if (session.markLost()) {
-                    listener.onGpuLost(session.view());
+                    listener.onGpuLost(session.view(), lost.result());
                 }
             }
             case WorkerMessage.OfImage image -> images.handle(worker, session.view().guest().vgpu(), image);
@@ -424,6 +424,15 @@ public final class SessionRegistry {
     public CompletableFuture<Void> endAllOfToken(String keyId, String reason) {
         return endAll(session -> session.guest().carrier() == Carrier.TCP && session.guest().keyId().equals(keyId),
             reason);
+    }
+
+    /**
+     * Ends all sessions that had started by a time.
+     *
+     * @return completes after their end.
+     */
+    public CompletableFuture<Void> endAllStartedBy(Instant then, String reason) {
+        return endAll(session -> !session.started().isAfter(then), reason);
     }
 
     /**

@@ -54,6 +54,9 @@ final class Natives {
                 CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_ASSERT, CUDA_ERROR_HARDWARE_STACK_ERROR,
                 CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_INVALID_ADDRESS_SPACE,
                 CUDA_ERROR_INVALID_PC, CUDA_ERROR_LAUNCH_FAILED -> true;
+            // of MPS: its server has failed, or has ended this process's work
+            case CUDA_ERROR_MPS_CONNECTION_FAILED, CUDA_ERROR_MPS_RPC_FAILURE, CUDA_ERROR_MPS_CLIENT_TERMINATED ->
+                true;
             default -> false;
         };
     }
