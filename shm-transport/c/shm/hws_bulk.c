@@ -79,24 +79,23 @@ static bool take_left_chunk(uint32_t chunk) {
     return false;
 }
 
-/* Takes the lowest free chunk, because caches most likely hold it. */
+/*
+ * Takes the lowest chunk that nobody uses, so that few chunks are ever used. The first use of a chunk costs page faults
+ * at both ends, and with a GPU's driver pinning. Caches may still hold the others.
+ */
 static bool take_chunk(uint32_t *chunk_p) {
-    uint64_t candidates;
-    while ((candidates = atomic_load_explicit(&free_chunks, memory_order_relaxed)) != 0) {
-        uint32_t chunk = (uint32_t) __builtin_ctzll(candidates);
-        if (take_bit(&free_chunks, chunk)) {
-            *chunk_p = chunk;
-            return true;
+    uint64_t unused;
+    do {
+        unused = atomic_load_explicit(&free_chunks, memory_order_relaxed);
+        uint64_t candidates = unused | atomic_load_explicit(&left_chunks, memory_order_relaxed);
+        for (; candidates != 0; candidates &= candidates - 1) {
+            uint32_t chunk = (uint32_t) __builtin_ctzll(candidates);
+            if ((unused & bit(chunk)) != 0 ? take_bit(&free_chunks, chunk) : take_left_chunk(chunk)) {
+                *chunk_p = chunk;
+                return true;
+            }
         }
-    }
-    candidates = atomic_load_explicit(&left_chunks, memory_order_relaxed);
-    for (; candidates != 0; candidates &= candidates - 1) {
-        uint32_t chunk = (uint32_t) __builtin_ctzll(candidates);
-        if (take_left_chunk(chunk)) {
-            *chunk_p = chunk;
-            return true;
-        }
-    }
+    } while (unused != 0); /* other threads have taken all of them */
     return false;
 }
 

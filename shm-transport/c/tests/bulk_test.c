@@ -53,6 +53,7 @@ static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t words_changed = PTHREAD_COND_INITIALIZER;
 static const hws_shm_view_t view = {.base = bulk, .header = &header, .bulk = bulk};
 static _Atomic int owners[CHUNKS]; /* copies that use a chunk: never two */
+static _Atomic int uses[CHUNKS];   /* copies that have used it */
 
 _Thread_local hws_tls_t hws_tls;
 
@@ -134,6 +135,7 @@ static int send_record(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part,
     target_t *target = (target_t *) copy->argument;
     stream_t *stream = target->stream;
     HWS_CHECK(hws_tls.thread == 77 && hws_tls.context == 5); /* the caller's, on whichever thread */
+    atomic_fetch_add(&uses[chunk], 1);
     HWS_CHECK(offset == chunk * CHUNK_BYTES && part->width * part->rows * part->slices <= CHUNK_BYTES);
     pthread_mutex_lock(&stream->lock);
     uint64_t number = atomic_fetch_add(&target->sent, 1) + 1;
@@ -369,6 +371,18 @@ static void copy_second(void) {
     copy_part_to(&streams[2], second_host, second_device);
 }
 
+/* A new chunk costs page faults and pinning: copies one after the other must not go through all chunks. */
+static void should_use_a_chunk_again_before_a_new_one(void) {
+    check_all_chunks_free();
+    int before = atomic_load(&uses[0]);
+    for (int i = 0; i < 10 * CHUNKS; i++) {
+        copy_part_to(&streams[1], first_host, first_device);
+        settle(&streams[1]);
+    }
+    HWS_CHECK(atomic_load(&uses[0]) - before == 10 * CHUNKS);
+    check_all_chunks_free();
+}
+
 /* A look at a left chunk does not tell what the next thread does with it. */
 static void should_not_take_a_left_chunk_that_is_in_use_again(void) {
     fill(first_host, PART, 7);
@@ -403,6 +417,7 @@ int main(void) {
     HWS_RUN(should_report_the_first_error_and_keep_every_chunk);
     HWS_RUN(should_not_wait_for_the_chunks_of_another_stream);
     HWS_RUN(should_not_wait_for_the_stream_while_there_are_chunks);
+    HWS_RUN(should_use_a_chunk_again_before_a_new_one);
     HWS_RUN(should_not_take_a_left_chunk_that_is_in_use_again);
     for (int i = 0; i < STREAMS; i++) {
         pthread_mutex_lock(&streams[i].lock);
