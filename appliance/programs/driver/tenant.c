@@ -106,7 +106,8 @@ int main(int argc, char **argv) {
     size_t most = (size_t) count > (size_t) blocks * THREADS ? (size_t) count : (size_t) blocks * THREADS;
     copy_bytes = (size_t) check_option("--copy-kib", 0) << 10;
     if (count < 0 || (count == 0 && copy_bytes == 0) || depth < 1 || depth > MAX_DEPTH) {
-        fprintf(stderr, "tenant: --bodies is %d or more, or 0 with --copy-kib, and --depth 1 to %d\n", THREADS, MAX_DEPTH);
+        fprintf(stderr, "tenant: --bodies is %d or more, or 0 with --copy-kib, and --depth 1 to %d\n", THREADS,
+                MAX_DEPTH);
         return 2;
     }
     if (copy_bytes) {
