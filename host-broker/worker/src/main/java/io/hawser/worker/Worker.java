@@ -584,7 +584,8 @@ public final class Worker {
             }
             link.execute(() -> stripes.add(descriptor,
                 () -> session.graphCallbacks().allocateForSession(Stripes.BYTES),
-                reason -> link.execute(() -> session.refuse(reason))));
+                reason -> link.execute(() -> session.refuse(reason)),
+                reason -> endSession(reason, false)));
         }
 
         @Override

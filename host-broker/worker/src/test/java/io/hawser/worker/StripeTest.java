@@ -10,12 +10,10 @@ import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Rig;
-import java.io.EOFException;
+import io.hawser.worker.fixture.StripePeer;
 import java.io.IOException;
-import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -29,79 +27,6 @@ class StripeTest {
     private static final int CHUNK_BYTES = RecordLayout.STRIPE_CHUNK_BYTES;
     private static final int CALLBACK_ID = 4;
 
-    /** The guest's end of a stripe. */
-    private static final class Peer implements AutoCloseable {
-        private final Socket socket;
-
-        /** Joins a session whose guest has read WELCOME. */
-        Peer(Rig rig) throws IOException {
-            try (Rig.Connection connection = Rig.Connection.open()) {
-                socket = connection.client();
-                socket.setSoTimeout(20_000);
-                rig.broker().write("{\"type\":\"stripe\"}".getBytes(StandardCharsets.UTF_8), connection.accepted());
-            }
-        }
-
-        int joined() throws IOException {
-            ByteBuffer record = next(RecordLayout.CONTROL_JOINED);
-            assertEquals(RecordLayout.JOINED_FIXED_BYTES, record.remaining());
-            return record.getInt(RecordLayout.JOINED_FIRST_CHUNK_OFFSET);
-        }
-
-        /** The payload of the next record, which must be of this kind. */
-        ByteBuffer next(int opcode) throws IOException {
-            ByteBuffer header = read(RecordLayout.HEADER_BYTES);
-            assertEquals(opcode, header.getInt(RecordLayout.OPCODE_OFFSET));
-            return read(header.getInt(RecordLayout.LENGTH_OFFSET) - RecordLayout.HEADER_BYTES);
-        }
-
-        private ByteBuffer read(int bytes) throws IOException {
-            byte[] read = socket.getInputStream().readNBytes(bytes);
-            if (read.length < bytes) {
-                throw new EOFException();
-            }
-            return ByteBuffer.wrap(read).order(ByteOrder.LITTLE_ENDIAN);
-        }
-
-        boolean isClosed() throws IOException {
-            return socket.getInputStream().read() < 0;
-        }
-
-        /** Sends FILL without waiting for FILLED. */
-        void send(int opcode, int chunk, int stated, byte[] data) throws IOException {
-            int padded = data.length + 7 & -8;
-            ByteBuffer record = ByteBuffer.allocate(FILL_BYTES + padded).order(ByteOrder.LITTLE_ENDIAN);
-            record.putInt(RecordLayout.LENGTH_OFFSET, FILL_BYTES + padded).putInt(RecordLayout.OPCODE_OFFSET, opcode);
-            record.putInt(RecordLayout.HEADER_BYTES + RecordLayout.FILL_CHUNK_OFFSET, chunk);
-            record.putInt(RecordLayout.HEADER_BYTES + RecordLayout.FILL_BYTES_OFFSET, stated);
-            record.put(FILL_BYTES, data);
-            socket.getOutputStream().write(record.array());
-        }
-
-        void fill(int chunk, byte[] data) throws IOException {
-            send(RecordLayout.CONTROL_FILL, chunk, data.length, data);
-            assertEquals(chunk, next(RecordLayout.CONTROL_FILLED).getInt(RecordLayout.FILLED_CHUNK_OFFSET));
-        }
-
-        /** Waits for DONE of this chunk, and returns its bytes. */
-        byte[] done(int chunk, int result) throws IOException {
-            ByteBuffer record = next(RecordLayout.CONTROL_DONE);
-            assertEquals(chunk, record.getInt(RecordLayout.DONE_CHUNK_OFFSET));
-            assertEquals(result, record.getInt(RecordLayout.DONE_RESULT_OFFSET));
-            byte[] bytes = new byte[record.getInt(RecordLayout.DONE_BYTES_OFFSET)];
-            record.get(RecordLayout.DONE_FIXED_BYTES, bytes);
-            for (int i = RecordLayout.DONE_FIXED_BYTES + bytes.length; i < record.limit(); i++) {
-                assertEquals(0, record.get(i), "padding");
-            }
-            return bytes;
-        }
-
-        @Override
-        public void close() throws IOException {
-            socket.close();
-        }
-    }
-
     private static void toDevice(Guest guest, long memory, long bytes, long stream, int chunk) throws IOException {
         guest.send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, memory, 0, bytes, stream, chunk);
     }
@@ -112,7 +37,7 @@ class StripeTest {
 
     @Test
     void shouldCarryBytesOfCopiesBothWays() throws IOException {
-        try (Rig rig = Rig.withGuest(Carrier.TCP); Peer peer = new Peer(rig)) {
+        try (Rig rig = Rig.withGuest(Carrier.TCP); StripePeer peer = new StripePeer(rig)) {
             Guest guest = rig.guest();
             int first = peer.joined();
             assertEquals(RecordLayout.FIRST_STRIPE_CHUNK, first);
@@ -141,7 +66,7 @@ class StripeTest {
 
     @Test
     void shouldReadAChunkWhenTheStreamReachesItsCopy() throws IOException {
-        try (Rig rig = Rig.withGuest(Carrier.TCP); Peer peer = new Peer(rig)) {
+        try (Rig rig = Rig.withGuest(Carrier.TCP); StripePeer peer = new StripePeer(rig)) {
             Guest guest = rig.guest();
             int chunk = peer.joined();
             byte[] data = Guest.random(1000);
@@ -162,7 +87,7 @@ class StripeTest {
 
     @Test
     void shouldGiveAChunkBackWithTheErrorOfItsCopy() throws IOException {
-        try (Rig rig = Rig.withGuest(Carrier.TCP); Peer peer = new Peer(rig)) {
+        try (Rig rig = Rig.withGuest(Carrier.TCP); StripePeer peer = new StripePeer(rig)) {
             Guest guest = rig.guest();
             int chunk = peer.joined();
             long memory = guest.allocate(1000);
@@ -178,13 +103,13 @@ class StripeTest {
     void shouldServeEachStripeByItself() throws IOException {
         try (Rig rig = Rig.withGuest(Carrier.TCP)) {
             Guest guest = rig.guest();
-            List<Peer> peers = new ArrayList<>();
+            List<StripePeer> peers = new ArrayList<>();
             for (int i = 0; i < RecordLayout.MAX_STRIPES; i++) {
-                Peer peer = new Peer(rig);
+                StripePeer peer = new StripePeer(rig);
                 assertEquals(RecordLayout.FIRST_STRIPE_CHUNK + i * RecordLayout.STRIPE_CHUNKS, peer.joined());
                 peers.add(peer);
             }
-            try (Peer oneTooMany = new Peer(rig)) {
+            try (StripePeer oneTooMany = new StripePeer(rig)) {
                 assertTrue(oneTooMany.isClosed());
             }
             long memory = guest.allocate(peers.size() * 100L);
@@ -199,7 +124,7 @@ class StripeTest {
             peers.get(3).close(); // the others stay
             peers.get(4).fill(RecordLayout.FIRST_STRIPE_CHUNK + 4 * RecordLayout.STRIPE_CHUNKS, data);
             rig.leave();
-            for (Peer peer : peers) {
+            for (StripePeer peer : peers) {
                 peer.close();
             }
         }
@@ -207,11 +132,11 @@ class StripeTest {
 
     /** A breach of the rules by a guest with one stripe. */
     private interface Offence {
-        void commit(Guest guest, Peer peer, int first, long memory) throws IOException;
+        void commit(Guest guest, StripePeer peer, int first, long memory) throws IOException;
     }
 
     private static void expectRefusal(String reason, Offence offence) throws IOException {
-        try (Rig rig = Rig.withGuest(Carrier.TCP); Peer peer = new Peer(rig)) {
+        try (Rig rig = Rig.withGuest(Carrier.TCP); StripePeer peer = new StripePeer(rig)) {
             Guest guest = rig.guest();
             offence.commit(guest, peer, peer.joined(), guest.allocate(1000));
             String lost = guest.reasonOfLoss();
@@ -267,21 +192,21 @@ class StripeTest {
 
     @Test
     void shouldEndWhileAStripeIsHalfWayThroughARecord() throws IOException {
-        try (Rig rig = Rig.withGuest(Carrier.TCP); Peer peer = new Peer(rig)) {
+        try (Rig rig = Rig.withGuest(Carrier.TCP); StripePeer peer = new StripePeer(rig)) {
             int first = peer.joined();
             ByteBuffer record = ByteBuffer.allocate(FILL_BYTES).order(ByteOrder.LITTLE_ENDIAN);
             record.putInt(RecordLayout.LENGTH_OFFSET, FILL_BYTES + 4096);
             record.putInt(RecordLayout.OPCODE_OFFSET, RecordLayout.CONTROL_FILL);
             record.putInt(RecordLayout.HEADER_BYTES + RecordLayout.FILL_CHUNK_OFFSET, first);
             record.putInt(RecordLayout.HEADER_BYTES + RecordLayout.FILL_BYTES_OFFSET, 4096);
-            peer.socket.getOutputStream().write(record.array());
+            peer.sendRaw(record.array());
             rig.leave();
         }
     }
 
     @Test
     void shouldEndWhileTheGuestReadsNoAnswers() throws IOException {
-        try (Rig rig = Rig.withGuest(Carrier.TCP); Peer peer = new Peer(rig)) {
+        try (Rig rig = Rig.withGuest(Carrier.TCP); StripePeer peer = new StripePeer(rig)) {
             Guest guest = rig.guest();
             int first = peer.joined();
             long memory = guest.allocate(CHUNK_BYTES);

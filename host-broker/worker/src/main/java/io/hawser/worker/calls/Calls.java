@@ -60,6 +60,7 @@ public final class Calls implements CallDispatcher {
         MemoryCalls memory = new MemoryCalls(session);
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
         region = new RegionCopies(session, shared, stripes);
+        session.work().useLanes(stripes.data());
         objects = session.objects();
         use(CublasOpcodes::isCredited, CublasOpcodes.cublasDestroy_v2, HandleKind.CUBLAS, new CublasCalls(session));
         use(CublasLtOpcodes::isCredited, CublasLtOpcodes.cublasLtDestroy, HandleKind.CUBLASLT,

@@ -19,6 +19,7 @@ public final class Outbox {
 
     private final Link link;
     private final RecordWriter writer = new RecordWriter(CAPACITY_BYTES);
+    private DataLanes lanes = DataLanes.NONE;
     private long sentBytes;
 
     /**
@@ -39,6 +40,16 @@ public final class Outbox {
     public void append(RecordWriter record, int lengthBytes) {
         link.append(record, lengthBytes);
         sentBytes += lengthBytes;
+    }
+
+    /** Uses lanes for data from now on. */
+    public void useLanes(DataLanes given) {
+        lanes = given;
+    }
+
+    /** Whether lanes can carry data. */
+    public boolean hasLanes() {
+        return lanes.isOpen();
     }
 
     /**
@@ -162,6 +173,32 @@ public final class Outbox {
         writer.memory().set(ValueLayout.JAVA_INT_UNALIGNED, RecordLayout.LENGTH_OFFSET, prefixBytes + padded);
         sentBytes += prefixBytes + padded;
         link.appendData(writer, prefixBytes, piece, bytes, sent);
+    }
+
+    /**
+     * Sends a piece of a device-to-host copy by lanes, in no order with other records. Call it only while
+     * {@link #hasLanes}, and {@link #awaitData} after the copy's last piece.
+     *
+     * @param sequence sequence number of the copy's request.
+     * @param offsetBytes the piece's offset in the copy.
+     * @param piece memory that begins with the bytes and is a multiple of 8 long; must not change until {@code sent}.
+     * @param bytes their number, 1..MAX_BULK_BYTES.
+     * @param sent runs when the bytes have been sent or never will be; any thread.
+     */
+    public void dataByLanes(long sequence, long offsetBytes, Staging piece, int bytes, Runnable sent) {
+        lanes.send(sequence, offsetBytes, piece, bytes, sent);
+    }
+
+    /**
+     * Appends AWAIT: the guest delivers no later record before data of a copy that lanes carry.
+     *
+     * @param sequence sequence number of the copy's request.
+     * @param bytes all that has been sent of the copy, by lanes or not; no more follows.
+     */
+    public void awaitData(long sequence, long bytes) {
+        writer.begin(RecordLayout.CONTROL_AWAIT, sequence, 0, 0, 0).fixed(RecordLayout.AWAIT_FIXED_BYTES);
+        writer.i64(RecordLayout.AWAIT_BYTES_OFFSET, bytes);
+        append(writer, writer.end());
     }
 
     /** Sends all appended records. */

@@ -23,6 +23,8 @@ final class DeviceRead {
     private WaitWords.Word gate; // null while the stream does not wait
     private long issued;
     private long missingPieces;
+    private long sent; // bytes of a long copy
+    private boolean usesLanes; // and its data has not been announced
     private int result;
     private boolean finished; // may be set before its pieces have ended: a failed context reports at once
 
@@ -153,13 +155,34 @@ final class DeviceRead {
         work.whenReached(through, status -> {
             missingPieces--;
             if (status == 0 && result == 0 && !finished) {
-                work.send(call, offset, buffer, length);
+                send(offset, buffer, length);
             } else {
                 work.buffers().give(buffer);
                 result = result == 0 ? status : result;
             }
             openIfDone();
         });
+    }
+
+    /** Sends a piece. Behind the last one, all later records wait for those of a long copy. */
+    private void send(long offset, Buffer buffer, int length) {
+        if (bytes < RecordLayout.LONG_COPY_BYTES) {
+            work.send(call, offset, buffer, length);
+            return;
+        }
+        usesLanes |= work.sendByLanes(call, offset, buffer, length);
+        sent += length;
+        if (sent == bytes) {
+            awaitData();
+        }
+    }
+
+    /** Called when no piece follows. */
+    private void awaitData() {
+        if (usesLanes) {
+            usesLanes = false;
+            work.awaitData(call, sent);
+        }
     }
 
     private void fail(int status) {
@@ -190,6 +213,7 @@ final class DeviceRead {
             gate.give();
             gate = null;
         }
+        awaitData(); // of a copy that has failed half way
         work.ended(call, result != 0 ? result : status);
     }
 }

@@ -2,6 +2,7 @@ package io.hawser.worker.session;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.Signals;
+import io.hawser.worker.channel.DataLanes;
 import io.hawser.worker.channel.Outbox;
 import io.hawser.worker.channel.RecordCutter;
 import io.hawser.worker.memory.StagingPool;
@@ -37,6 +38,8 @@ public final class StreamWork {
     private static final int SCARCE_FRACTION = 64; // if credit is scarce, all streams may use 1/64 without markers
 
     private static final int ABANDONED_STREAMS = 32; // so many of a context wait for one marker
+
+    private static final int LEAST_LANE_BYTES = 64 * 1024; // a thread switch costs more than sending a shorter piece
 
     private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
 
@@ -300,7 +303,8 @@ public final class StreamWork {
     }
 
     /**
-     * Sends device memory to the guest in DATA records, followed by the call's reply. Does not wait.
+     * Sends device memory to the guest in DATA records, followed by the call's reply. Does not wait. DATA of a long
+     * copy goes by lanes, where there are any.
      *
      * @param call the request; this method defers it.
      * @param stream the stream.
@@ -319,9 +323,34 @@ public final class StreamWork {
         backend.seal();
     }
 
+    /** Lets stripes or the like carry the data of long copies. */
+    public void useLanes(DataLanes lanes) {
+        outbox.useLanes(lanes);
+    }
+
     /** Sends a piece, and gives its buffer back once it has been sent. */
     void send(Call call, long offset, DataBuffers.Buffer buffer, int bytes) {
         outbox.data(call.sequence(), offset, buffer.staging(), bytes, () -> buffers.give(buffer));
+    }
+
+    /**
+     * Sends a piece as {@link #send} does, but by lanes if that is possible.
+     *
+     * @return whether it goes by lanes, so that the copy must end with {@link #awaitData}.
+     */
+    boolean sendByLanes(Call call, long offset, DataBuffers.Buffer buffer, int bytes) {
+        if (bytes < LEAST_LANE_BYTES || !outbox.hasLanes()) {
+            send(call, offset, buffer, bytes);
+            return false;
+        }
+        outbox.dataByLanes(call.sequence(), offset, buffer.staging(), bytes,
+            () -> completions.add(() -> buffers.give(buffer)));
+        return true;
+    }
+
+    /** Lets later records wait for the data of a copy of which this many bytes have been sent, and no more follow. */
+    void awaitData(Call call, long bytes) {
+        outbox.awaitData(call.sequence(), bytes);
     }
 
     WaitWords waitWords() {

@@ -17,14 +17,26 @@ import java.util.function.Consumer;
 
 /**
  * A further connection of a session, by which bytes of long copies travel (wire.md, "Stripes"). One thread receives
- * bytes into the stripe's chunks, another sends the bytes of chunks that the GPU has filled.
+ * bytes into the stripe's chunks, another sends the bytes of chunks that the GPU has filled. After READ the first
+ * thread sends DATA instead, and receives nothing more.
  */
 final class Stripe {
     private static final Logger LOG = System.getLogger(Stripe.class.getName());
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final int FILL_BYTES = RecordLayout.HEADER_BYTES + RecordLayout.FILL_FIXED_BYTES;
+    private static final int READ_BYTES = RecordLayout.HEADER_BYTES + RecordLayout.READ_FIXED_BYTES; // as of FILL
+    private static final int DATA_BYTES = RecordLayout.HEADER_BYTES + RecordLayout.DATA_FIXED_BYTES;
     private static final int DONE_BYTES = RecordLayout.HEADER_BYTES + RecordLayout.DONE_FIXED_BYTES;
+
+    /**
+     * Ways to end the session, for a reason of one line. Any thread.
+     *
+     * @param refuse because the guest has broken a rule.
+     * @param lose because a connection has ended.
+     */
+    record Ends(Consumer<String> refuse, Consumer<String> lose) {
+    }
 
     /** A chunk that the guest gets back, with the bytes of a copy to the host. */
     private record Done(int chunk, int result, int bytes) {
@@ -40,7 +52,8 @@ final class Stripe {
     private final StreamSocket socket;
     private final int firstChunk;
     private final MemorySegment memory;
-    private final Consumer<String> refuse;
+    private final DataStripes data;
+    private final Ends ends;
     private final BlockingQueue<Done> done = new LinkedBlockingQueue<>(); // at most one for each chunk, and END
     private final AtomicIntegerArray taken = new AtomicIntegerArray(RecordLayout.STRIPE_CHUNKS); // 1: by a copy
     private final AtomicLong receivedBytes = new AtomicLong();
@@ -55,13 +68,15 @@ final class Stripe {
      * @param socket the connection; this stripe closes it.
      * @param firstChunk number of the first chunk.
      * @param memory the chunks, which this stripe uses until {@link #close}.
-     * @param refuse ends the session for this reason; any thread.
+     * @param data the pieces that this stripe sends after READ.
+     * @param ends ends the session.
      */
-    Stripe(StreamSocket socket, int firstChunk, MemorySegment memory, Consumer<String> refuse) {
+    Stripe(StreamSocket socket, int firstChunk, MemorySegment memory, DataStripes data, Ends ends) {
         this.socket = socket;
         this.firstChunk = firstChunk;
         this.memory = memory;
-        this.refuse = refuse;
+        this.data = data;
+        this.ends = ends;
         int number = (firstChunk - RecordLayout.FIRST_STRIPE_CHUNK) / RecordLayout.STRIPE_CHUNKS;
         receiver = new Thread(this::receive, "stripe-in-" + number);
         sender = new Thread(this::send, "stripe-out-" + number);
@@ -110,8 +125,13 @@ final class Stripe {
             while (isOpen && socket.receive(header, 0, FILL_BYTES)) {
                 int chunk = header.get(INT, RecordLayout.HEADER_BYTES + RecordLayout.FILL_CHUNK_OFFSET);
                 int bytes = header.get(INT, RecordLayout.HEADER_BYTES + RecordLayout.FILL_BYTES_OFFSET);
+                if (isRead(header, chunk, bytes)) {
+                    receivedBytes.addAndGet(READ_BYTES);
+                    sendData();
+                    return;
+                }
                 if (!isFill(header, chunk, bytes)) {
-                    refuse.accept("a stripe's guest must send FILL for a chunk of the stripe: opcode=0x"
+                    ends.refuse.accept("a stripe's guest must send FILL for a chunk of the stripe, or READ: opcode=0x"
                         + Integer.toHexString(header.get(INT, RecordLayout.OPCODE_OFFSET)) + " chunk="
                         + Integer.toUnsignedString(chunk) + " bytes=" + Integer.toUnsignedString(bytes));
                     return;
@@ -129,17 +149,49 @@ final class Stripe {
         }
     }
 
+    /** Whether the header's fields are 0 that a stripe does not use. */
+    private static boolean isPlain(MemorySegment header) {
+        return header.get(LONG, RecordLayout.SEQUENCE_OFFSET) == 0 && header.get(LONG, RecordLayout.THREAD_OFFSET) == 0
+            && header.get(LONG, RecordLayout.FLAGS_OFFSET) == 0;
+    }
+
+    private boolean isRead(MemorySegment header, int first, int padding) {
+        return header.get(INT, RecordLayout.OPCODE_OFFSET) == RecordLayout.CONTROL_READ && isPlain(header)
+            && first == firstChunk && padding == 0 && header.get(INT, RecordLayout.LENGTH_OFFSET) == READ_BYTES;
+    }
+
     private boolean isFill(MemorySegment header, int chunk, int bytes) {
         return header.get(INT, RecordLayout.OPCODE_OFFSET) == RecordLayout.CONTROL_FILL
-            && header.get(LONG, RecordLayout.SEQUENCE_OFFSET) == 0
-            && header.get(LONG, RecordLayout.THREAD_OFFSET) == 0 && header.get(LONG, RecordLayout.FLAGS_OFFSET) == 0
-            && chunk >= firstChunk && chunk < firstChunk + RecordLayout.STRIPE_CHUNKS
+            && isPlain(header) && chunk >= firstChunk && chunk < firstChunk + RecordLayout.STRIPE_CHUNKS
             && bytes > 0 && bytes <= RecordLayout.STRIPE_CHUNK_BYTES
             && header.get(INT, RecordLayout.LENGTH_OFFSET) == FILL_BYTES + padded(bytes);
     }
 
     private static int padded(int bytes) {
         return bytes + RecordLayout.ALIGNMENT_BYTES - 1 & -RecordLayout.ALIGNMENT_BYTES;
+    }
+
+    /** Sends pieces of copies until the end of the session, which a lost stripe causes: its guest waits for them. */
+    private void sendData() throws IOException {
+        MemorySegment record = Arena.ofAuto().allocate(DATA_BYTES, RecordLayout.ALIGNMENT_BYTES);
+        boolean isOver = false;
+        try {
+            isOver = data.serve(piece -> send(record, piece));
+        } finally {
+            if (!isOver) {
+                ends.lose.accept("a connection that carries data of copies has ended");
+            }
+        }
+    }
+
+    private boolean send(MemorySegment record, DataStripes.Piece piece) throws IOException {
+        record.fill((byte) 0);
+        record.set(INT, RecordLayout.LENGTH_OFFSET, DATA_BYTES + padded(piece.bytes()));
+        record.set(INT, RecordLayout.OPCODE_OFFSET, RecordLayout.CONTROL_DATA);
+        record.set(LONG, RecordLayout.SEQUENCE_OFFSET, piece.sequence());
+        record.set(LONG, RecordLayout.HEADER_BYTES + RecordLayout.DATA_OFFSET_BYTES_OFFSET, piece.offsetBytes());
+        record.set(INT, RecordLayout.HEADER_BYTES + RecordLayout.DATA_BYTES_OFFSET, piece.bytes());
+        return send(record, DATA_BYTES, piece.memory(), piece.bytes());
     }
 
     private void send() {
@@ -171,12 +223,17 @@ final class Stripe {
         if (isDone) {
             record.set(INT, RecordLayout.HEADER_BYTES + RecordLayout.DONE_RESULT_OFFSET, result);
             record.set(INT, RecordLayout.HEADER_BYTES + RecordLayout.DONE_BYTES_OFFSET, bytes);
-            // The bytes there belong to this session, so no secret leaks, but the wire format demands zeros.
-            memory.asSlice(offset(chunk) + (long) bytes, padded(bytes) - bytes).fill((byte) 0);
         }
+        return send(record, length, bytes(chunk), bytes);
+    }
+
+    /** Sends a record: its first part, and this number of bytes of the memory. */
+    private boolean send(MemorySegment record, int length, MemorySegment from, int bytes) throws IOException {
+        // The bytes there belong to this session, so no secret leaks, but the wire format demands zeros.
+        from.asSlice(bytes, padded(bytes) - bytes).fill((byte) 0);
         synchronized (sending) {
             if (!socket.send(record, 0, length, bytes > 0)
-                || bytes > 0 && !socket.send(memory, offset(chunk), padded(bytes), false)) {
+                || bytes > 0 && !socket.send(from, 0, padded(bytes), false)) {
                 return false;
             }
         }

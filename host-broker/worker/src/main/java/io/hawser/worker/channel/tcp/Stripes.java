@@ -3,6 +3,7 @@ package io.hawser.worker.channel.tcp;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.StreamSocket;
 import io.hawser.shm.wire.RecordLayout;
+import io.hawser.worker.channel.DataLanes;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -23,6 +24,7 @@ public final class Stripes {
     public static final long BYTES = (long) RecordLayout.STRIPE_CHUNKS * RecordLayout.STRIPE_CHUNK_BYTES;
 
     private final List<Stripe> stripes = new CopyOnWriteArrayList<>();
+    private final DataStripes data = new DataStripes();
     private boolean isClosed; // guarded by this, together with additions
 
     /**
@@ -31,9 +33,11 @@ public final class Stripes {
      * @param descriptor its socket, which this object closes.
      * @param allocate returns {@link #BYTES} for its chunks, used until {@link #close}; null when there is no memory,
      *     and the guest gets the end of the connection.
-     * @param refuse ends the session for this reason; any thread.
+     * @param refuse ends the session, because its guest has broken a rule; any thread.
+     * @param lose ends the session, because a connection has ended; any thread.
      */
-    public synchronized void add(int descriptor, Supplier<MemorySegment> allocate, Consumer<String> refuse) {
+    public synchronized void add(int descriptor, Supplier<MemorySegment> allocate, Consumer<String> refuse,
+        Consumer<String> lose) {
         boolean isAllowed = !isClosed && stripes.size() < RecordLayout.MAX_STRIPES;
         MemorySegment memory = isAllowed ? allocate.get() : null;
         if (memory == null) {
@@ -43,13 +47,19 @@ public final class Stripes {
         }
         try {
             Stripe stripe = new Stripe(new StreamSocket(descriptor),
-                RecordLayout.FIRST_STRIPE_CHUNK + stripes.size() * RecordLayout.STRIPE_CHUNKS, memory, refuse);
+                RecordLayout.FIRST_STRIPE_CHUNK + stripes.size() * RecordLayout.STRIPE_CHUNKS, memory, data,
+                new Stripe.Ends(refuse, lose));
             stripes.add(stripe);
             stripe.start();
         } catch (IOException e) {
             LOG.log(Level.WARNING, "a stripe cannot be used: {0}", e.getMessage());
             Descriptors.close(descriptor);
         }
+    }
+
+    /** The stripes that carry DATA of copies to the guest. */
+    public DataLanes data() {
+        return data;
     }
 
     /** Whether a number is that of a stripe's chunk, whether or not there is such a stripe. */
@@ -110,6 +120,7 @@ public final class Stripes {
     public synchronized void shutdown() {
         isClosed = true;
         stripes.forEach(Stripe::shutdown);
+        data.shutdown();
     }
 
     /**
@@ -122,6 +133,9 @@ public final class Stripes {
         boolean isUnused = true;
         for (Stripe stripe : stripes) {
             isUnused &= stripe.close(limitMs);
+        }
+        if (isUnused) {
+            data.drop();
         }
         return isUnused;
     }
