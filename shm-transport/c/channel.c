@@ -26,6 +26,7 @@ static void init_locks(hws_channel_t *channel) {
     pthread_mutex_init(&channel->receive_lock, NULL);
     pthread_cond_init(&channel->background_wake, NULL);
     pthread_cond_init(&channel->detached_done, NULL);
+    pthread_cond_init(&channel->data_arrived, NULL);
     pthread_mutex_init(&channel->callback_lock, NULL);
     for (int i = 0; i < HWS_LANE_COUNT; i++) {
         pthread_cond_init(&channel->lanes[i].wake, NULL);
@@ -80,6 +81,7 @@ static void wake_everyone(hws_channel_t *channel) {
     }
     pthread_cond_broadcast(&channel->background_wake);
     pthread_cond_broadcast(&channel->detached_done);
+    pthread_cond_broadcast(&channel->data_arrived);
     pthread_mutex_unlock(&channel->receive_lock);
 
     pthread_mutex_lock(&channel->callback_lock);
@@ -102,6 +104,7 @@ int hws_channel_fail(int status, const char *format, ...) {
     va_end(arguments);
     hws_log(HWS_ERROR, "%s", text);
     channel->carrier->ops->shutdown(channel->carrier);
+    hws_stripes_shutdown();
     if (channel->hooks.failed != NULL) {
         channel->hooks.failed(status);
     }
@@ -128,6 +131,7 @@ void hws_channel_close(int status) {
     int none = 0;
     atomic_compare_exchange_strong(&channel->failure, &none, status);
     channel->carrier->ops->shutdown(channel->carrier);
+    hws_stripes_shutdown();
     wake_everyone(channel);
 }
 

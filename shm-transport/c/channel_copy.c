@@ -1,6 +1,14 @@
 /* Device-to-host copies: the table of the memory that receives their bytes. */
 #include "hws_channel_internal.h"
 
+#include <string.h>
+
+static void (*_Atomic note_read)(uint64_t bytes);
+
+void hws_channel_note_reads(void (*note)(uint64_t bytes)) {
+    atomic_store(&note_read, note);
+}
+
 /* Checks a target and simplifies it: rows without gaps between them become one row. Returns false for invalid sizes. */
 static bool normalise(const hws_target_t *given, hws_target_t *target_p, uint64_t *bytes_p) {
     hws_target_t target = *given;
@@ -57,6 +65,12 @@ static int read_detached(hws_channel_t *channel, const hws_outgoing_t *out, hws_
         return status;
     }
     wake_background(channel);
+    if (bytes >= HWS_LONG_COPY_BYTES) {
+        void (*note)(uint64_t) = atomic_load(&note_read);
+        if (note != NULL) {
+            note(bytes);
+        }
+    }
     return 0;
 }
 
@@ -88,6 +102,61 @@ int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const
     }
     atomic_fetch_add_explicit(&channel->round_trips, 1, memory_order_relaxed);
     return hws_waiter_wait(&waiter);
+}
+
+hws_waiter_t *hws_copy_claim(uint64_t sequence, uint64_t offset, uint32_t bytes, bool by_stripe) {
+    hws_channel_t *channel = &hws_channel;
+    bool fits = false;
+    pthread_mutex_lock(&channel->receive_lock);
+    hws_waiter_t *waiter = hws_waiter_find(sequence);
+    bool expected = waiter != NULL && waiter->target.base != NULL;
+    if (expected) {
+        fits = offset <= waiter->target_bytes && bytes <= waiter->target_bytes - offset
+            && bytes <= waiter->target_bytes - waiter->received_bytes;
+    }
+    if (fits) {
+        /* Without `writers` the waiter stays in the list as well: only the reader removes waiters while it reads. */
+        waiter->received_bytes += bytes;
+        waiter->writers += by_stripe ? 1 : 0;
+    }
+    pthread_mutex_unlock(&channel->receive_lock);
+    if (fits) {
+        return waiter;
+    }
+    hws_channel_refuse(expected ? "DATA outside the copy's target, offset" : "DATA for a call that expects none",
+                       expected ? offset : sequence);
+    return NULL;
+}
+
+void hws_copy_release(hws_waiter_t *waiter) {
+    hws_channel_t *channel = &hws_channel;
+    int failure = atomic_load(&channel->failure);
+    if (--waiter->writers != 0) {
+        return;
+    }
+    if (channel->awaited == waiter) {
+        pthread_cond_signal(&channel->data_arrived);
+    }
+    /* With a reader, its end fails the waiter. */
+    if (failure != 0 && !channel->leader) {
+        hws_waiter_finish(waiter, failure);
+    }
+}
+
+void hws_target_scatter(const hws_target_t *target, uint64_t offset, const uint8_t *bytes, uint64_t count) {
+    uint64_t row = offset / target->width_bytes;
+    uint64_t column = offset % target->width_bytes;
+    while (count > 0) {
+        uint64_t part = target->width_bytes - column;
+        part = part < count ? part : count;
+        uint8_t *to = (uint8_t *) target->base + row / target->rows * target->slice_pitch_bytes
+            + row % target->rows * target->pitch_bytes + column;
+        memcpy(to, bytes, part);
+        bytes += part;
+        count -= part;
+        column = 0;
+        row++;
+    }
 }
 
 static bool touches(const hws_waiter_t *waiter, uintptr_t base, uint64_t bytes) {

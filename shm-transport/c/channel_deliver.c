@@ -9,8 +9,8 @@
 /* A direct read takes at most this much beyond the piece: the next record's header, seldom more. */
 #define OVERSHOOT_BYTES 4096u
 
-static int refuse(const char *what, uint64_t value) {
-    hws_channel_fail(HWS_LOST_STATUS, "the worker broke the protocol, the session is over: %s (%llu)", what,
+int hws_channel_refuse(const char *rule, uint64_t value) {
+    hws_channel_fail(HWS_LOST_STATUS, "the worker broke the protocol, the session is over: %s (%llu)", rule,
                      (unsigned long long) value);
     return -1;
 }
@@ -58,34 +58,6 @@ static int fill_to(hws_channel_t *channel, size_t wanted) {
     return 0;
 }
 
-static hws_waiter_t *find_waiter(hws_channel_t *channel, uint64_t sequence) {
-    hws_waiter_t *each = channel->first;
-    while (each != NULL && (each->sequence != sequence || each->credit_target != 0)) {
-        each = each->next;
-    }
-    return each;
-}
-
-/*
- * Copies bytes of the copy's contiguous form, from `offset` on, to their rows. The caller has checked that they lie
- * inside the target.
- */
-static void scatter(const hws_target_t *target, uint64_t offset, const uint8_t *bytes, uint64_t count) {
-    uint64_t row = offset / target->width_bytes;
-    uint64_t column = offset % target->width_bytes;
-    while (count > 0) {
-        uint64_t part = target->width_bytes - column;
-        part = part < count ? part : count;
-        uint8_t *to = (uint8_t *) target->base + row / target->rows * target->slice_pitch_bytes
-            + row % target->rows * target->pitch_bytes + column;
-        memcpy(to, bytes, part);
-        bytes += part;
-        count -= part;
-        column = 0;
-        row++;
-    }
-}
-
 /* Receives the rest of a piece, [offset, offset + left), straight into a target that is one row. */
 static int receive_direct(hws_channel_t *channel, hws_waiter_t *waiter, uint64_t offset, uint64_t left) {
     channel->start = channel->end = 0;
@@ -119,7 +91,7 @@ static int receive_scattered(hws_channel_t *channel, hws_waiter_t *waiter, uint6
             return -1;
         }
         uint64_t part = channel->end < left ? channel->end : left;
-        scatter(&waiter->target, offset, channel->buffer, part);
+        hws_target_scatter(&waiter->target, offset, channel->buffer, part);
         channel->start = (size_t) part;
         offset += part;
         left -= part;
@@ -137,23 +109,16 @@ static int deliver_data(hws_channel_t *channel, const hws_record_header_t *heade
     memcpy(&offset, channel->buffer + channel->start + HWS_HEADER_BYTES, sizeof offset);
     memcpy(&bytes, channel->buffer + channel->start + HWS_HEADER_BYTES + 8, sizeof bytes);
     if ((uint64_t) header->length_bytes != DATA_PREFIX_BYTES + hws_pad8(bytes)) {
-        return refuse("a DATA record whose length differs from its bytes", bytes);
+        return hws_channel_refuse("a DATA record whose length differs from its bytes", bytes);
     }
-    pthread_mutex_lock(&channel->receive_lock);
-    hws_waiter_t *waiter = find_waiter(channel, header->sequence);
-    pthread_mutex_unlock(&channel->receive_lock);
-    /* The waiter stays in the list: only the reader removes waiters while it reads. */
-    if (waiter == NULL || waiter->target.base == NULL) {
-        return refuse("DATA for a call that expects none", header->sequence);
-    }
-    if (offset > waiter->target_bytes || bytes > waiter->target_bytes - offset
-        || bytes > waiter->target_bytes - waiter->received_bytes) {
-        return refuse("DATA outside the copy's target, offset", offset);
+    hws_waiter_t *waiter = hws_copy_claim(header->sequence, offset, bytes, false);
+    if (waiter == NULL) {
+        return -1;
     }
     uint64_t there = channel->end - channel->start - DATA_PREFIX_BYTES;
     uint64_t part = there < bytes ? there : bytes;
     if (part > 0) {
-        scatter(&waiter->target, offset, channel->buffer + channel->start + DATA_PREFIX_BYTES, part);
+        hws_target_scatter(&waiter->target, offset, channel->buffer + channel->start + DATA_PREFIX_BYTES, part);
     }
     channel->start += DATA_PREFIX_BYTES + (size_t) part;
     if (part < bytes) {
@@ -164,7 +129,6 @@ static int deliver_data(hws_channel_t *channel, const hws_record_header_t *heade
             return -1;
         }
     }
-    waiter->received_bytes += bytes;
     size_t padding = (size_t) (hws_pad8(bytes) - bytes);
     if (channel->end - channel->start < padding && fill_to(channel, padding) != 0) {
         return -1;
@@ -176,7 +140,7 @@ static int deliver_data(hws_channel_t *channel, const hws_record_header_t *heade
 static int deliver_reply(hws_channel_t *channel, const hws_record_header_t *header, const uint8_t *payload,
                          uint32_t bytes) {
     pthread_mutex_lock(&channel->receive_lock);
-    hws_waiter_t *waiter = find_waiter(channel, header->sequence);
+    hws_waiter_t *waiter = hws_waiter_find(header->sequence);
     const char *fault = NULL;
     int status = (int) header->flags;
     if (waiter == NULL) {
@@ -187,6 +151,8 @@ static int deliver_reply(hws_channel_t *channel, const hws_record_header_t *head
         fault = "a failed reply with outputs";
     } else if (bytes > waiter->reply_capacity) {
         fault = "a reply longer than its call allows";
+    } else if (waiter->writers != 0) {
+        fault = "a reply before all DATA of its copy";
     } else if (status == 0 && waiter->received_bytes != waiter->target_bytes) {
         fault = "a copy that ended before all bytes had arrived";
     } else {
@@ -197,19 +163,19 @@ static int deliver_reply(hws_channel_t *channel, const hws_record_header_t *head
         hws_waiter_finish(waiter, waiter->faulted ? HWS_STATUS_INVALID_VALUE : status);
     }
     pthread_mutex_unlock(&channel->receive_lock);
-    return fault == NULL ? 0 : refuse(fault, header->sequence);
+    return fault == NULL ? 0 : hws_channel_refuse(fault, header->sequence);
 }
 
 static int deliver_credit(hws_channel_t *channel, const uint8_t *payload, uint32_t bytes) {
     uint64_t released;
     if (bytes != sizeof released) {
-        return refuse("a CREDIT record of a wrong length", bytes);
+        return hws_channel_refuse("a CREDIT record of a wrong length", bytes);
     }
     memcpy(&released, payload, sizeof released);
     /* The sender counts credit before it sends the record, and so before the worker can see the record. */
     if (released > atomic_load(&channel->credit_used_bytes)
         || released < atomic_load(&channel->credit_released_bytes)) {
-        return refuse("CREDIT for bytes that were not sent", released);
+        return hws_channel_refuse("CREDIT for bytes that were not sent", released);
     }
     pthread_mutex_lock(&channel->receive_lock);
     /* Pairs with the acquire load in lacks_credit(). */
@@ -245,36 +211,42 @@ static int deliver_control(hws_channel_t *channel, const hws_record_header_t *he
         case HWS_CONTROL_OUTPUT:
             text = buffer_of(payload, bytes, 0, 8, &length);
             if (text == NULL) {
-                return refuse("an OUTPUT record of a wrong length", bytes);
+                return hws_channel_refuse("an OUTPUT record of a wrong length", bytes);
             }
             /* Through stdio, like the program's own printf, so that both keep their order. */
             fwrite(text, 1, length, stdout);
             return 0;
         case HWS_CONTROL_CALLBACK:
             if (bytes != 16) {
-                return refuse("a CALLBACK record of a wrong length", bytes);
+                return hws_channel_refuse("a CALLBACK record of a wrong length", bytes);
             }
             memcpy(&id, payload, sizeof id);
             memcpy(&status, payload + 8, sizeof status);
-            return hws_callback_arrived(id, (int) status) == 0 ? 0 : refuse("an unexpected CALLBACK", id);
+            return hws_callback_arrived(id, (int) status) == 0 ? 0 : hws_channel_refuse("an unexpected CALLBACK", id);
         case HWS_CONTROL_REACHED:
             if (bytes != sizeof id || channel->hooks.event_reached == NULL) {
-                return refuse("an unexpected REACHED record, bytes", bytes);
+                return hws_channel_refuse("an unexpected REACHED record, bytes", bytes);
             }
             memcpy(&id, payload, sizeof id);
             channel->hooks.event_reached(id, header->sequence);
             return 0;
+        case HWS_CONTROL_AWAIT:
+            if (bytes != sizeof id) {
+                return hws_channel_refuse("an AWAIT record of a wrong length", bytes);
+            }
+            memcpy(&id, payload, sizeof id);
+            return hws_copy_await(header->sequence, id);
         case HWS_CONTROL_LOST:
             text = buffer_of(payload, bytes, 4, 8, &length);
             if (text == NULL) {
-                return refuse("a LOST record of a wrong length", bytes);
+                return hws_channel_refuse("a LOST record of a wrong length", bytes);
             }
             memcpy(&status, payload, sizeof status);
             hws_channel_fail(status == 0 || status > 999 ? HWS_LOST_STATUS : (int) status,
                              "the session was ended: %.*s", (int) (length < 400 ? length : 400), (const char *) text);
             return -1;
         default:
-            return refuse("an unknown record, opcode", header->opcode);
+            return hws_channel_refuse("an unknown record, opcode", header->opcode);
     }
 }
 
@@ -297,12 +269,12 @@ int hws_channel_receive(void) {
             memcpy(&header, channel->buffer + channel->start, sizeof header);
             if (header.length_bytes < HWS_HEADER_BYTES || header.length_bytes % 8 != 0
                 || header.length_bytes > (int32_t) HWS_MAX_RECORD_BYTES) {
-                return refuse("a record of a wrong length", (uint32_t) header.length_bytes);
+                return hws_channel_refuse("a record of a wrong length", (uint32_t) header.length_bytes);
             }
             size_t length = (size_t) header.length_bytes;
             bool data = header.opcode == HWS_CONTROL_DATA;
             if (data && length < DATA_PREFIX_BYTES) {
-                return refuse("a DATA record of a wrong length", length);
+                return hws_channel_refuse("a DATA record of a wrong length", length);
             }
             wanted = data ? DATA_PREFIX_BYTES : length;
             if (there < wanted) {

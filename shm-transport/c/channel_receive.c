@@ -81,9 +81,20 @@ void hws_waiter_finish(hws_waiter_t *waiter, int status) {
 
 void hws_waiter_fail_all(void) {
     hws_channel_t *channel = &hws_channel;
-    while (channel->first != NULL) {
-        hws_waiter_finish(channel->first, atomic_load(&channel->failure));
+    for (hws_waiter_t *each = channel->first, *next; each != NULL; each = next) {
+        next = each->next;
+        if (each->writers == 0) {
+            hws_waiter_finish(each, atomic_load(&channel->failure));
+        }
     }
+}
+
+hws_waiter_t *hws_waiter_find(uint64_t sequence) {
+    hws_waiter_t *each = hws_channel.first;
+    while (each != NULL && (each->sequence != sequence || each->credit_target != 0)) {
+        each = each->next;
+    }
+    return each;
 }
 
 /* Gives the free role of the reader to a thread that needs it. receive_lock held. */
@@ -111,7 +122,8 @@ int hws_waiter_wait(hws_waiter_t *waiter) {
     hws_channel_t *channel = &hws_channel;
     pthread_mutex_lock(&channel->receive_lock);
     while (!waiter->done) {
-        if (!channel->leader) {
+        /* After a failure nothing can be read: whichever thread ends this waiter wakes it. */
+        if (!channel->leader && atomic_load(&channel->failure) == 0) {
             channel->leader = true;
             pthread_mutex_unlock(&channel->receive_lock);
             /* Only the reader writes `done`, and this thread is the reader. */

@@ -141,6 +141,23 @@ typedef struct hws_target {
  */
 int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const hws_target_t *target, bool wait);
 
+/*
+ * Calls `note` after each copy of HWS_LONG_COPY_BYTES or more by hws_read() without `wait`, on the calling thread and
+ * with no lock of the channel held. The function must stay.
+ */
+void hws_channel_note_reads(void (*note)(uint64_t bytes));
+
+/*
+ * Lets the worker send DATA by a stripe that has joined, and receives it until the stripe or the session ends. The
+ * copies are those of hws_read(), with the same checks. When the worker names a copy by AWAIT, the channel delivers no
+ * later record of the session's connection before the copy's DATA. A lost stripe ends the session when such DATA is
+ * missing. On a thread of the caller's own; no thread of the program may wait for it. The
+ * carrier stays the caller's, who closes it after the session.
+ *
+ * @param first_chunk of the stripe, as JOINED says.
+ */
+void hws_channel_serve_stripe(hws_carrier_t *carrier, uint32_t first_chunk);
+
 /* Waits until no asynchronous copy to [base, base + bytes) is outstanding. Called before such memory is freed. */
 void hws_channel_wait_for_target(const void *base, uint64_t bytes);
 

@@ -40,8 +40,9 @@ typedef struct hws_waiter {
     uint64_t credit_target; /* waits until the worker has released this many bytes; 0: waits for a reply */
     hws_target_t target;    /* base NULL: no DATA is expected */
     uint64_t target_bytes;
-    uint64_t received_bytes;
-    bool faulted;            /* the target was not writable */
+    uint64_t received_bytes; /* under receive_lock; with the records that are still being received */
+    uint32_t writers;        /* threads of stripes that write to the target; under receive_lock */
+    _Atomic bool faulted;    /* the target was not writable */
     _Atomic uint32_t signal; /* futex, changed under receive_lock: an hws_signal_t */
 } hws_waiter_t;
 
@@ -110,6 +111,14 @@ typedef struct hws_channel {
     hws_waiter_t *free_detached;
     int deferred; /* first error of a detached copy */
 
+    /* Stripes that carry DATA (channel_stripe.c). Under receive_lock, except that any thread may shut them down. */
+    _Atomic(hws_carrier_t *) stripe_carriers[HWS_MAX_STRIPES];
+    uint32_t stripe_carrier_count;
+    pthread_cond_t data_arrived; /* `awaited` has no writers, or a stripe is lost */
+    const hws_waiter_t *awaited; /* the copy whose DATA the reader waits for */
+    bool stripe_lost;
+    int stripe_error; /* an errno; 0: the other end has closed it */
+
     uint8_t *buffer; /* the reader's: bytes [start, end) have arrived */
     size_t start, end;
 
@@ -138,9 +147,39 @@ int hws_waiter_wait(hws_waiter_t *waiter);
  * Marks the waiter as done and removes it from the list. receive_lock held; only by the reader or when no thread reads.
  */
 void hws_waiter_finish(hws_waiter_t *waiter, int status);
-/* Ends every waiter with the channel's failure. receive_lock held; only by the reader or when no thread reads. */
+/*
+ * Ends every waiter with the channel's failure, except those whose target a stripe still writes to: hws_copy_release()
+ * ends them. receive_lock held; only by the reader or when no thread reads.
+ */
 void hws_waiter_fail_all(void);
+/* The waiter for the reply to a request; NULL for none. receive_lock held. */
+hws_waiter_t *hws_waiter_find(uint64_t sequence);
 int hws_background_start(void);
+
+/*
+ * Finds the copy of a DATA record, and counts the record's bytes as received. With by_stripe the copy stays until
+ * hws_copy_release(); otherwise only the reader may call this. Returns NULL after the channel has failed, because the
+ * copy is not outstanding or the bytes are not all in its target. No lock held.
+ */
+hws_waiter_t *hws_copy_claim(uint64_t sequence, uint64_t offset, uint32_t bytes, bool by_stripe);
+/* Ends the claim of a stripe's thread. receive_lock held. */
+void hws_copy_release(hws_waiter_t *waiter);
+/*
+ * Copies bytes of the copy's contiguous form, from `offset` on, to their rows. The caller has checked that they lie
+ * inside the target.
+ */
+void hws_target_scatter(const hws_target_t *target, uint64_t offset, const uint8_t *bytes, uint64_t count);
+
+/*
+ * Waits until so many bytes of a copy have arrived, by whatever connection. Only the reader, without a lock. Returns 0,
+ * or -1 after the channel has failed, also because a stripe is lost.
+ */
+int hws_copy_await(uint64_t sequence, uint64_t bytes);
+/* Makes the threads of stripes that carry DATA end. Any thread. */
+void hws_stripes_shutdown(void);
+
+/* Fails the channel because the worker broke a rule of the protocol; says which, and a value. Returns -1. No lock held. */
+int hws_channel_refuse(const char *rule, uint64_t value);
 
 /* Receives and handles at least one piece. Only the reader. Returns 0, or -1 after the channel has failed. */
 int hws_channel_receive(void);

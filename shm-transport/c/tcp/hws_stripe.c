@@ -4,6 +4,7 @@
 #include "../hws_channel.h"
 #include "../hws_log.h"
 #include "../hws_record.h"
+#include "../hws_thread.h"
 #include "../shm/hws_bulk_job.h"
 
 #include <errno.h>
@@ -17,8 +18,6 @@
  * 16.2 and 18.6 GB/s, with a thread at each end. 4 fill most networks, and leave processors to the program.
  */
 #define USUAL_THREADS 4
-/* Shorter copies travel by the session's connection. */
-#define LEAST_BYTES (4u << 20)
 /* A program opens no stripe before its long copies had so many bytes, so that programs with a few copies open none. */
 #define FIRST_BYTES (16u << 20)
 
@@ -51,8 +50,11 @@ typedef struct hws_stripe {
 static struct {
     pthread_mutex_t lock;
     hws_stripe_t *idle; /* the last used one first */
-    unsigned open;      /* stripes, with those that are being opened */
+    unsigned open;      /* all stripes, with those that are being opened */
+    unsigned chunked;   /* of these, the ones whose chunks share copies */
     _Atomic bool refused;
+    _Atomic bool reads;            /* the first stripe for DATA is being opened, or was */
+    _Atomic uint64_t read_bytes;   /* of long copies that no call waits for, until FIRST_BYTES */
     _Atomic uint64_t served_bytes; /* of long copies so far, until FIRST_BYTES */
     _Atomic(hws_stripe_t *) all[HWS_MAX_STRIPES];
     hws_config_t config;
@@ -62,12 +64,15 @@ static struct {
 
 static hws_bulk_way_t way;
 
+/* Whether so many bytes, with those of earlier copies, are a reason to open stripes. */
+static bool adds_up(_Atomic uint64_t *earlier, uint64_t bytes) {
+    return atomic_load_explicit(earlier, memory_order_relaxed) >= FIRST_BYTES
+        || atomic_fetch_add_explicit(earlier, bytes, memory_order_relaxed) + bytes >= FIRST_BYTES;
+}
+
 static bool serves(uint64_t bytes) {
-    if (bytes < LEAST_BYTES || atomic_load_explicit(&stripes.refused, memory_order_relaxed)) {
-        return false;
-    }
-    return atomic_load_explicit(&stripes.served_bytes, memory_order_relaxed) >= FIRST_BYTES
-        || atomic_fetch_add_explicit(&stripes.served_bytes, bytes, memory_order_relaxed) + bytes >= FIRST_BYTES;
+    return bytes >= HWS_LONG_COPY_BYTES && !atomic_load_explicit(&stripes.refused, memory_order_relaxed)
+        && adds_up(&stripes.served_bytes, bytes);
 }
 
 static hws_bulk_plan_t plan(const hws_bulk_copy_t *copy) {
@@ -103,11 +108,13 @@ static hws_stripe_t *take_stripe(bool caller) {
     pthread_mutex_lock(&stripes.lock);
     hws_stripe_t *stripe = stripes.idle;
     unsigned number = stripes.open;
-    bool opens = stripe == NULL && !caller && number < way.threads && !atomic_load(&stripes.refused);
+    bool opens = stripe == NULL && !caller && stripes.chunked < way.threads && number < HWS_MAX_STRIPES
+        && !atomic_load(&stripes.refused);
     if (stripe != NULL) {
         stripes.idle = stripe->next;
     } else if (opens) {
         stripes.open++;
+        stripes.chunked++;
     }
     pthread_mutex_unlock(&stripes.lock);
     if (opens) {
@@ -363,6 +370,43 @@ static bool work(hws_job_t *job, bool caller) {
     return false;
 }
 
+static void start_reading(uintptr_t earlier);
+
+/* Opens a stripe for DATA and serves it. The thread of the first one also starts the next thread, and so on. */
+static void *read_main(void *argument) {
+    const uintptr_t earlier = (uintptr_t) argument;
+    pthread_mutex_lock(&stripes.lock);
+    const unsigned number = stripes.open;
+    const bool opens = number < HWS_MAX_STRIPES;
+    stripes.open += opens ? 1 : 0;
+    pthread_mutex_unlock(&stripes.lock);
+    hws_stripe_t *stripe = opens ? open_stripe() : NULL;
+    if (stripe == NULL) {
+        return NULL; /* fewer stripes, or none, carry DATA */
+    }
+    atomic_store(&stripes.all[number], stripe);
+    if (earlier + 1 < way.threads && earlier + 1 < USUAL_THREADS) {
+        start_reading(earlier + 1);
+    }
+    hws_channel_serve_stripe(stripe->carrier, stripe->first_chunk);
+    return NULL;
+}
+
+/* Starts a thread for a stripe after so many earlier ones. Without it, fewer stripes carry DATA. */
+static void start_reading(uintptr_t earlier) {
+    pthread_t thread;
+    if (hws_thread_start(&thread, read_main, (void *) earlier, "hawser-data") == 0) {
+        pthread_detach(thread);
+    }
+}
+
+static void note_read(uint64_t bytes) {
+    if (!atomic_load_explicit(&stripes.reads, memory_order_relaxed) && adds_up(&stripes.read_bytes, bytes)
+        && !atomic_exchange(&stripes.reads, true)) {
+        start_reading(0);
+    }
+}
+
 void hws_stripe_use(const hws_config_t *config, uint64_t description_hash, const hws_welcome_t *session) {
     stripes.config = *config;
     stripes.session = *session;
@@ -370,6 +414,7 @@ void hws_stripe_use(const hws_config_t *config, uint64_t description_hash, const
     way = (hws_bulk_way_t) {.threads = hws_bulk_threads(USUAL_THREADS), .serves = serves, .plan = plan, .work = work};
     if (way.threads > 1) {
         hws_bulk_use(&way);
+        hws_channel_note_reads(note_read);
     }
 }
 

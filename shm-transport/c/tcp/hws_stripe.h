@@ -2,7 +2,9 @@
  * Stripes: further connections of a session over TCP or TLS, which share the bytes of long copies (wire.md, "Stripes").
  * One connection moves only as many bytes as one thread at each end can copy between the program and the kernel.
  *
- * The helpers of hws_bulk_run() open the stripes. A thread without a stripe copies by the session's own connection.
+ * The helpers of hws_bulk_run() open the stripes whose chunks share synchronous copies. A thread without a stripe copies
+ * by the session's own connection. Other stripes carry the DATA of copies that no call waits for. Threads of their own
+ * open and serve them, once such copies have had 16 MiB.
  */
 #ifndef HWS_STRIPE_H
 #define HWS_STRIPE_H

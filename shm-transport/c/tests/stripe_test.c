@@ -92,6 +92,24 @@ void hws_channel_count_stripe_bytes(uint64_t bytes_out, uint64_t bytes_in) {
     (void) bytes_out, (void) bytes_in;
 }
 
+static void (*note_read)(uint64_t bytes);
+static pthread_mutex_t served_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t served_changed = PTHREAD_COND_INITIALIZER;
+static unsigned served;
+static uint32_t served_chunks[HWS_MAX_STRIPES];
+
+void hws_channel_note_reads(void (*note)(uint64_t bytes)) {
+    note_read = note;
+}
+
+void hws_channel_serve_stripe(hws_carrier_t *carrier, uint32_t first_chunk) {
+    pthread_mutex_lock(&served_lock);
+    HWS_CHECK(carrier != NULL && served < HWS_MAX_STRIPES);
+    served_chunks[served++] = first_chunk;
+    pthread_cond_broadcast(&served_changed);
+    pthread_mutex_unlock(&served_lock);
+}
+
 static char reason[512]; /* why the session failed first */
 
 int hws_channel_fail(int status, const char *format, ...) {
@@ -445,6 +463,55 @@ static void should_use_no_stripe_when_one_thread_copies(void) {
     setenv("HAWSER_COPY_THREADS", "1", 1);
     begin();
     HWS_CHECK(!hws_bulk_serves(64 * MIB) && !hws_bulk_serves(64 * MIB));
+    HWS_CHECK(note_read == NULL);
+}
+
+/* Issues asynchronous copies until threads have been started for stripes, and waits for so many stripes. */
+static void await_stripes_for_data(unsigned count) {
+    for (int i = 0; i < 3; i++) {
+        note_read(4 * MIB);
+    }
+    HWS_CHECK(atomic_load(&ends_count) == 0);
+    for (int i = 0; i < 5; i++) {
+        note_read(4 * MIB);
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    pthread_mutex_lock(&served_lock);
+    while (served < count) {
+        HWS_CHECK(pthread_cond_timedwait(&served_changed, &served_lock, &until) == 0);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        for (unsigned k = 0; k < i; k++) {
+            HWS_CHECK(served_chunks[i] != served_chunks[k]);
+        }
+    }
+    pthread_mutex_unlock(&served_lock);
+}
+
+static void should_open_stripes_for_data_when_asynchronous_copies_have_added_up(void) {
+    begin();
+    await_stripes_for_data(4);
+    warm_up();
+    round_trips(NULL); /* by other stripes */
+    HWS_CHECK(atomic_load(&striped_parts) > 0 && atomic_load(&failures) == 0 && served == 4);
+}
+
+static void should_open_no_more_stripes_than_a_session_takes(void) {
+    setenv("HAWSER_COPY_THREADS", "8", 1);
+    begin();
+    await_stripes_for_data(4);
+    warm_up();
+    pthread_t threads[8];
+    for (int i = 0; i < 8; i++) {
+        HWS_CHECK(pthread_create(&threads[i], NULL, round_trips, NULL) == 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    HWS_CHECK(atomic_load(&striped_parts) > 0 && atomic_load(&failures) == 0);
+    HWS_CHECK(atomic_load(&ends_count) <= HWS_MAX_STRIPES && served == 4);
 }
 
 static void in_child(void (*test)(void)) {
@@ -473,6 +540,8 @@ int main(void) {
     RUN_IN_CHILD(should_lose_the_session_when_a_stripe_breaks_off);
     RUN_IN_CHILD(should_refuse_an_answer_that_nothing_expects);
     RUN_IN_CHILD(should_refuse_a_copy_with_too_few_bytes);
+    RUN_IN_CHILD(should_open_stripes_for_data_when_asynchronous_copies_have_added_up);
+    RUN_IN_CHILD(should_open_no_more_stripes_than_a_session_takes);
     RUN_IN_CHILD(should_use_no_stripe_when_one_thread_copies);
     return 0;
 }
