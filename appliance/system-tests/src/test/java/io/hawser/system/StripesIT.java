@@ -65,6 +65,13 @@ class StripesIT {
         run(Carrier.TCP.environment(broker), "4", name);
     }
 
+    /** At most 4 stripes for the program's synchronous copies, and always 4 for the asynchronous ones. */
+    @Test
+    void shouldRunAsynchronousReads() throws Exception {
+        int stripes = run(Carrier.TCP.environment(broker), "4", "drv_asynchronous_reads", "--size", "64");
+        assertTrue(stripes >= 4 && stripes <= 8, "stripes=" + stripes);
+    }
+
     @Test
     void shouldShareLongCopiesAmongConnections() throws Exception {
         int stripes = run(Carrier.TCP.environment(broker), "3", "drv_large_copies", "--size", "200");
@@ -75,5 +82,7 @@ class StripesIT {
     void shouldKeepToOneConnectionWhereThatIsAsked() throws Exception {
         assertEquals(0, run(Carrier.TCP.environment(broker), "1", "drv_large_copies"));
         assertEquals(0, run(Carrier.SHM.environment(broker), "4", "drv_large_copies"));
+        assertEquals(0, run(Carrier.TCP.environment(broker), "1", "drv_asynchronous_reads", "--size", "16"));
+        assertEquals(0, run(Carrier.SHM.environment(broker), "4", "drv_asynchronous_reads", "--size", "16"));
     }
 }

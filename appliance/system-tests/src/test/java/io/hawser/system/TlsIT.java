@@ -115,6 +115,12 @@ class TlsIT {
     }
 
     @Test
+    void shouldShareLongAsynchronousCopiesAmongConnections() throws Exception {
+        int stripes = StripesIT.run(trusting(), "3", "drv_asynchronous_reads");
+        assertTrue(stripes >= 3 && stripes <= 6, "stripes=" + stripes);
+    }
+
+    @Test
     void shouldCheckTheNameThatTheUserHasGiven() throws Exception {
         run(environment("tls://localhost:" + port(broker.guestTls()), certificates.authority()), "drv_vector_add")
             .assertPassed();
