@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /*
  * Measured on 16 cores with an H200, 2026-11-21. A copy of 256 KiB in parts of 32 / 64 / 128 / 256 KiB: 4.9 / 7.5 / 8.7
@@ -27,13 +26,6 @@
 #define MAX_THREADS 8
 /* Parts that one thread has under way. With 2 it waits for the device; with 8 the chunks leave the cache. */
 #define DEPTH 4
-/*
- * How long a copy waits for a chunk that has been used before: about as long as the worker needs to pin the first ones.
- * Between two looks it sleeps, after a short time in which a warm worker ends a copy.
- */
-#define PATIENCE_NS 1000000u
-#define SPIN_NS 50000u
-#define PAUSE_NS 20000
 
 /* The parts that one thread has under way, oldest first. */
 typedef struct hws_flight {
@@ -56,7 +48,6 @@ static struct {
  * returned, but the worker may still read it. All other chunks belong to a thread.
  */
 static _Atomic uint64_t free_chunks, left_chunks;
-static _Atomic uint64_t used_chunks; /* that have ever been used */
 static pthread_once_t chunks_once = PTHREAD_ONCE_INIT;
 
 static uint64_t bit(uint32_t chunk) {
@@ -88,12 +79,15 @@ static bool take_left_chunk(uint32_t chunk) {
     return false;
 }
 
-/* Takes the lowest chunk of a set that nobody uses: caches may still hold it. */
-static bool take_of(uint64_t set, uint32_t *chunk_p) {
+/*
+ * Takes the lowest chunk that nobody uses, so that few chunks are ever used. The first use of a chunk costs page faults
+ * at both ends, and with a GPU's driver pinning. Caches may still hold the others.
+ */
+static bool take_chunk(uint32_t *chunk_p) {
     uint64_t unused;
     do {
-        unused = atomic_load_explicit(&free_chunks, memory_order_relaxed) & set;
-        uint64_t candidates = unused | (atomic_load_explicit(&left_chunks, memory_order_relaxed) & set);
+        unused = atomic_load_explicit(&free_chunks, memory_order_relaxed);
+        uint64_t candidates = unused | atomic_load_explicit(&left_chunks, memory_order_relaxed);
         for (; candidates != 0; candidates &= candidates - 1) {
             uint32_t chunk = (uint32_t) __builtin_ctzll(candidates);
             if ((unused & bit(chunk)) != 0 ? take_bit(&free_chunks, chunk) : take_left_chunk(chunk)) {
@@ -103,45 +97,6 @@ static bool take_of(uint64_t set, uint32_t *chunk_p) {
         }
     } while (unused != 0); /* other threads have taken all of them */
     return false;
-}
-
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
-
-/* Waits for a short time until the worker has finished with a left chunk. */
-static bool take_left_soon(uint64_t set, uint32_t *chunk_p) {
-    uint64_t begin = now_ns(), waited = 0;
-    while (waited < PATIENCE_NS && atomic_load_explicit(&left_chunks, memory_order_relaxed) != 0) {
-        if (waited > SPIN_NS) {
-            nanosleep(&(struct timespec) {.tv_nsec = PAUSE_NS}, NULL);
-        }
-        if (take_of(set, chunk_p)) {
-            return true;
-        }
-        waited = now_ns() - begin;
-    }
-    return false;
-}
-
-/*
- * Takes a chunk that has been used before, if one is or soon will be free. A program that copies faster than the worker
- * would otherwise go through all chunks. The first use of a chunk costs page faults at both ends and, with a GPU's
- * driver, a part of 2 ms for pinning.
- */
-static bool take_chunk(uint32_t *chunk_p) {
-    uint64_t used = atomic_load_explicit(&used_chunks, memory_order_relaxed);
-    bool is_new = (atomic_load_explicit(&free_chunks, memory_order_relaxed) & ~used) != 0;
-    if (take_of(used, chunk_p) || (is_new && take_left_soon(used, chunk_p))) {
-        return true;
-    }
-    if (!is_new || !take_of(~used, chunk_p)) {
-        return false;
-    }
-    atomic_fetch_or_explicit(&used_chunks, bit(*chunk_p), memory_order_relaxed);
-    return true;
 }
 
 static uint64_t at_most(uint64_t value, uint64_t limit) {

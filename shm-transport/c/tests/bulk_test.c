@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 #define CHUNKS 6
 #define CHUNK_BYTES (64u << 10)
@@ -384,30 +383,6 @@ static void should_use_a_chunk_again_before_a_new_one(void) {
     check_all_chunks_free();
 }
 
-static void *end_stall_later(void *argument) {
-    nanosleep(&(struct timespec) {.tv_nsec = 200000}, NULL);
-    stall(argument, false);
-    return NULL;
-}
-
-/* Runs first, while all chunks are new. The device is slower than the program. */
-static void should_wait_for_a_used_chunk_before_a_new_one(void) {
-    int used = 0;
-    for (int i = 0; i < 10 * CHUNKS; i++) {
-        pthread_t thread;
-        stall(&streams[1], true);
-        copy_part_to(&streams[1], first_host, first_device);
-        HWS_CHECK(pthread_create(&thread, NULL, end_stall_later, &streams[1]) == 0);
-        copy_part_to(&streams[1], first_host, first_device);
-        pthread_join(thread, NULL);
-        settle(&streams[1]);
-    }
-    for (int chunk = 0; chunk < CHUNKS; chunk++) {
-        used += atomic_load(&uses[chunk]) != 0;
-    }
-    HWS_CHECK(used < CHUNKS); /* mostly 1; more where this process did not run for a millisecond */
-}
-
 /* A look at a left chunk does not tell what the next thread does with it. */
 static void should_not_take_a_left_chunk_that_is_in_use_again(void) {
     fill(first_host, PART, 7);
@@ -437,7 +412,6 @@ int main(void) {
         HWS_CHECK(pthread_create(&streams[i].thread, NULL, stream_main, &streams[i]) == 0);
     }
     hws_tls = (hws_tls_t) {.thread = 77, .context = 5};
-    HWS_RUN(should_wait_for_a_used_chunk_before_a_new_one);
     HWS_RUN(should_copy_boxes_there_and_back);
     HWS_RUN(should_keep_copies_of_several_threads_apart);
     HWS_RUN(should_report_the_first_error_and_keep_every_chunk);
