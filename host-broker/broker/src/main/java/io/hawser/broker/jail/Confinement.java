@@ -283,8 +283,8 @@ public final class Confinement implements AutoCloseable {
         if (compiled != null) {
             files.add(compiled);
         }
-        Watcher.start(worker, SystemCalls.takeDescriptor(pid, listener), devices, libraries.files(), files,
-            shared != null, abuse);
+        Watcher.start(worker, SystemCalls.takeDescriptor(pid, listener), pid, devices, libraries.files(),
+            files, shared != null, abuse);
         return vgpu -> {
             if (compiled != null) {
                 compiled.serve(cache.folder(vgpu));

@@ -12,6 +12,10 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -23,9 +27,10 @@ import org.jboss.logging.Logger;
  * Answers the system calls that one worker's filter does not allow (seccomp's user notification). It opens the GPU's
  * device files for the worker, since NVIDIA's driver needs one descriptor for each mapping, and the machine's math
  * libraries, which a worker loads at a session's first call. It shows the folders of these libraries: the dynamic
- * linker never searches a folder again that it has not found. It serves {@link WorkerFiles} by name. It
- * rejects all other calls and logs them. The worker's path is only compared with the broker's own list, and the broker
- * opens the path of that list. One thread for each worker, which sleeps between calls.
+ * linker never searches a folder again that it has not found. It serves {@link WorkerFiles} by name, and what a move of
+ * the whole process needs ({@link MoveCalls}). It rejects all other calls and logs them. The worker's path is only
+ * compared with the broker's own list, and the broker opens the path of that list. One thread for each worker, which
+ * sleeps between calls.
  */
 public final class Watcher {
     private static final Logger LOG = Logger.getLogger(Watcher.class);
@@ -49,15 +54,20 @@ public final class Watcher {
     private static final int POLLIN = 1;
     private static final long PAGE_BYTES = 4096;
 
-    private static final int OPENAT = 257; // Linux asm/unistd_64.h
+    static final int OPENAT = 257; // Linux asm/unistd_64.h
     private static final int OPEN = 2;
-    private static final int STAT = 4;
-    private static final int NEWFSTATAT = 262;
-    private static final int UNLINK = 87;
+    static final int STAT = 4;
+    static final int ACCESS = 21;
+    static final int NEWFSTATAT = 262;
+    static final int UNLINK = 87;
+    static final int SYMLINK = 88;
     private static final int UNLINKAT = 263;
     private static final int MKDIR = 83;
     // struct stat: Linux asm/stat.h
     private static final int STAT_BYTES = 144;
+    private static final int STAT_FILE_SYSTEM_OFFSET = 0;
+    private static final int STAT_INODE_OFFSET = 8;
+    private static final int STAT_DEVICE_OFFSET = 40; // its major and minor number
     static final int STAT_LINKS_OFFSET = 16;
     static final int STAT_MODE_OFFSET = 24;
     static final int STAT_SIZE_OFFSET = 48;
@@ -84,23 +94,26 @@ public final class Watcher {
     private final long worker;
     private final int listener;
     private final Set<String> devices;
-    private final Map<String, String> libraries;
+    private final Map<String, String> readable;
     private final List<WorkerFiles> files;
     private final boolean canReadRandom;
     private final Consumer<String> abuse;
     private final Set<String> folders; // of the libraries, each with a slash
     private final Set<String> stems; // of their files: names without a version
+    private final MoveCalls moveCalls;
     private int refusals;
     private int lines;
 
-    private Watcher(long worker, int listener, Set<String> devices, Map<String, String> libraries,
+    private Watcher(long worker, int listener, int pid, Set<String> devices, Map<String, String> libraries,
         List<WorkerFiles> files, boolean canReadRandom, Consumer<String> abuse) {
         this.worker = worker;
         this.files = List.copyOf(files);
         this.canReadRandom = canReadRandom;
         this.listener = listener;
         this.devices = devices;
-        this.libraries = libraries;
+        readable = new HashMap<>(libraries);
+        readable.putAll(MoveCalls.readable(pid));
+        moveCalls = new MoveCalls(devices);
         folders = libraries.keySet().stream().filter(file -> file.contains("/lib"))
             .map(file -> file.substring(0, file.lastIndexOf('/') + 1)).collect(Collectors.toUnmodifiableSet());
         stems = libraries.keySet().stream().map(Watcher::stem).collect(Collectors.toUnmodifiableSet());
@@ -112,15 +125,17 @@ public final class Watcher {
      *
      * @param worker number of the worker, for the log.
      * @param listener the descriptor; the watcher owns it from now on.
+     * @param pid of its process.
      * @param devices paths of device files that the worker may open.
      * @param libraries paths of files that the worker may read, each with the file that is opened.
      * @param files that it may use by name; the watcher closes them when the worker has ended.
      * @param canReadRandom whether it may open {@value #RANDOM}, for NCCL.
      * @param abuse called once, on the watcher's thread, when the worker must end for too many rejected calls.
      */
-    static void start(long worker, int listener, Set<String> devices, Map<String, String> libraries,
+    static void start(long worker, int listener, int pid, Set<String> devices, Map<String, String> libraries,
         List<WorkerFiles> files, boolean canReadRandom, Consumer<String> abuse) {
-        Watcher watcher = new Watcher(worker, listener, Set.copyOf(devices), libraries, files, canReadRandom, abuse);
+        Watcher watcher = new Watcher(worker, listener, pid, Set.copyOf(devices), libraries, files, canReadRandom,
+            abuse);
         Thread.ofPlatform().daemon().name("hawser-watch-" + worker).stackSize(STACK_BYTES).start(watcher::run);
     }
 
@@ -154,11 +169,11 @@ public final class Watcher {
     private void answer(MemorySegment request, MemorySegment answer) {
         int number = request.get(ValueLayout.JAVA_INT, NUMBER_OFFSET);
         String path = switch (number) {
-            case OPENAT, NEWFSTATAT, UNLINKAT -> path(request, 1);
-            case OPEN, STAT, UNLINK, MKDIR -> path(request, 0);
+            case OPENAT, NEWFSTATAT, UNLINKAT, SYMLINK -> path(request, 1);
+            case OPEN, STAT, UNLINK, MKDIR, ACCESS -> path(request, 0);
             default -> "";
         };
-        String file = devices.contains(path) || canReadRandom && RANDOM.equals(path) ? path : libraries.get(path);
+        String file = devices.contains(path) || canReadRandom && RANDOM.equals(path) ? path : readable.get(path);
         if (number == OPENAT && file != null && open(request, answer, file)) {
             return;
         }
@@ -172,15 +187,16 @@ public final class Watcher {
             if (error > 0) {
                 return;
             }
-        } else if ((number == NEWFSTATAT || number == STAT) && shows(path)
-            && describe(request, number == STAT ? 1 : 2, folder())) {
-            error = 0;
+        } else if (number == NEWFSTATAT || number == STAT) {
+            ByteBuffer stat = shows(path) ? folder() : devices.contains(path) ? device(path) : null;
+            error = stat != null && describe(request, number == STAT ? 1 : 2, stat) ? 0 : error;
         }
         begin(request, answer);
         answer.set(ValueLayout.JAVA_INT, RESPONSE_ERROR_OFFSET, error);
         SystemCalls.ioctl(listener, NOTIF_SEND, answer); // a failure means that the thread has ended: ignored
         boolean isAnswer = error == 0 || error == -SystemCalls.EEXIST || own != null && error == -SystemCalls.ENOENT;
-        if (!isAnswer && !HARMLESS.contains(path)) {
+        boolean isHarmless = HARMLESS.contains(path) || moveCalls.isTried(number, path);
+        if (!isAnswer && !(isHarmless && moveCalls.isFew())) {
             refused(request, number, path, !isSearch(number, path));
         }
     }
@@ -241,6 +257,22 @@ public final class Watcher {
         answer.set(ValueLayout.JAVA_INT, ADDFD_SOURCE_OFFSET, descriptor);
         answer.set(ValueLayout.JAVA_INT, ADDFD_NEW_FLAGS_OFFSET, flags);
         return SystemCalls.ioctl(listener, NOTIF_ADDFD, answer) >= 0;
+    }
+
+    /** The attributes of a device file that the driver compares with its own; null where there is none. */
+    private static ByteBuffer device(String path) {
+        try {
+            Map<String, Object> attributes = Files.readAttributes(Path.of(path), "unix:dev,ino,mode,rdev",
+                LinkOption.NOFOLLOW_LINKS);
+            return ByteBuffer.allocate(STAT_BYTES).order(ByteOrder.nativeOrder())
+                .putLong(STAT_FILE_SYSTEM_OFFSET, ((Number) attributes.get("dev")).longValue())
+                .putLong(STAT_INODE_OFFSET, ((Number) attributes.get("ino")).longValue())
+                .putLong(STAT_LINKS_OFFSET, 1).putInt(STAT_MODE_OFFSET, (Integer) attributes.get("mode"))
+                .putLong(STAT_DEVICE_OFFSET, ((Number) attributes.get("rdev")).longValue());
+        } catch (IOException e) {
+            LOG.debugf("a device file cannot be described: %s", e.getMessage());
+            return null;
+        }
     }
 
     private static ByteBuffer folder() {

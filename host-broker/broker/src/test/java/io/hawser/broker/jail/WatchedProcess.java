@@ -11,11 +11,12 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
 /**
- * A process whose calls of openat, newfstatat, stat, unlink, unlinkat, mkdir and socket a watcher answers. The process
- * prints the listener's number and waits for a line. Each argument is {@code socket}, {@code FLAGS:PATH}, or the name
- * of a call with a path. {@code write:PATH} and {@code read:PATH} open shared memory, and write or read its first byte;
- * {@code put:PATH} and {@code get:PATH} do so with a file that is written once. For each, the process makes the call
- * and prints a line with the descriptor, the mode, the size, the byte or the negated errno.
+ * A process whose calls of openat, newfstatat, stat, access, unlink, unlinkat, symlink, mkdir and socket a watcher
+ * answers. The process prints the listener's number and waits for a line. Each argument is {@code socket},
+ * {@code pause}, {@code FLAGS:PATH}, or the name of a call with a path. {@code write:PATH} and {@code read:PATH} open
+ * shared memory, and write or read its first byte; {@code put:PATH} and {@code get:PATH} do so with a file that is
+ * written once. For each, the process makes the call and prints a line with the descriptor, the mode, the size, the
+ * byte or the negated errno.
  */
 final class WatchedProcess {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
@@ -25,10 +26,11 @@ final class WatchedProcess {
         Linker.nativeLinker().defaultLookup().findOrThrow("syscall"),
         FunctionDescriptor.of(LONG, LONG, LONG, LONG, LONG, LONG, LONG), Linker.Option.captureCallState("errno"),
         Linker.Option.firstVariadicArg(1));
-    // Linux filter.h, seccomp.h: load the number; openat, newfstatat, stat, unlink, unlinkat, mkdir or socket:
-    // SECCOMP_RET_USER_NOTIF; else allow
-    private static final long[][] PROGRAM = {{0x20, 0, 0, 0}, {0x15, 7, 0, 257}, {0x15, 6, 0, 262}, {0x15, 5, 0, 4},
-        {0x15, 4, 0, 87}, {0x15, 3, 0, 263}, {0x15, 2, 0, 83}, {0x15, 1, 0, 41}, {0x06, 0, 0, 0x7fff_0000},
+    // Linux filter.h, seccomp.h: load the number; openat, newfstatat, stat, access, symlink, unlink, unlinkat, mkdir or
+    // socket: SECCOMP_RET_USER_NOTIF; else allow
+    private static final long[][] PROGRAM = {{0x20, 0, 0, 0}, {0x15, 9, 0, 257}, {0x15, 8, 0, 262}, {0x15, 7, 0, 4},
+        {0x15, 6, 0, 21}, {0x15, 5, 0, 88}, {0x15, 4, 0, 87}, {0x15, 3, 0, 263}, {0x15, 2, 0, 83}, {0x15, 1, 0, 41},
+        {0x06, 0, 0, 0x7fff_0000},
         {0x06, 0, 0, 0x7fc0_0000}};
 
     private WatchedProcess() {
@@ -50,6 +52,46 @@ final class WatchedProcess {
         long result = isOld ? call(4, path.address(), stat.address(), 0)
             : call(262, -100, path.address(), stat.address());
         return result < 0 ? result : isSize ? stat.get(LONG, 48) : stat.get(ValueLayout.JAVA_INT, 24);
+    }
+
+    /** The number of a device. */
+    private static long device(MemorySegment path) {
+        MemorySegment stat = Arena.global().allocate(144, 8);
+        long result = call(262, -100, path.address(), stat.address());
+        return result < 0 ? result : stat.get(LONG, 40);
+    }
+
+    /** Whether a map of memory names memory of this process. */
+    private static long findsItself(MemorySegment path) {
+        long descriptor = call(257, -100, path.address(), 0);
+        if (descriptor < 0) {
+            return descriptor;
+        }
+        MemorySegment bytes = Arena.global().allocate(1 << 20);
+        StringBuilder map = new StringBuilder();
+        for (long count = call(0, descriptor, bytes.address(), bytes.byteSize()); count > 0; count = call(0,
+            descriptor, bytes.address(), bytes.byteSize())) {
+            map.append(new String(bytes.asSlice(0, count).toArray(ValueLayout.JAVA_BYTE),
+                java.nio.charset.StandardCharsets.US_ASCII));
+        }
+        for (String line : map.toString().split("\n")) {
+            String[] ends = line.substring(0, line.indexOf(' ')).split("-");
+            if (Long.compareUnsigned(bytes.address(), Long.parseUnsignedLong(ends[0], 16)) >= 0
+                && Long.compareUnsigned(bytes.address(), Long.parseUnsignedLong(ends[1], 16)) < 0) {
+                return 1;
+            }
+        }
+        return 0;
+    }
+
+    /** Lets a second pass, after which the watcher counts anew. */
+    private static long pause() {
+        try {
+            Thread.sleep(1100);
+            return 0;
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     /** The first byte of a file, after it was set to 7 or not. */
@@ -87,6 +129,8 @@ final class WatchedProcess {
             long result;
             if ("socket".equals(argument)) {
                 result = call(41, 1, 1, 0);
+            } else if ("pause".equals(argument)) {
+                result = pause();
             } else {
                 int colon = argument.indexOf(':');
                 MemorySegment path = Arena.global().allocateFrom(argument.substring(colon + 1));
@@ -94,6 +138,10 @@ final class WatchedProcess {
                 result = switch (act) {
                     case "stat" -> describe(path, false, false);
                     case "oldstat" -> describe(path, true, false);
+                    case "number" -> device(path);
+                    case "maps" -> findsItself(path);
+                    case "access" -> call(21, path.address(), 0, 0);
+                    case "symlink" -> call(88, Arena.global().allocateFrom("/dev/null").address(), path.address(), 0);
                     case "size" -> describe(path, true, true);
                     case "mkdir" -> call(83, path.address(), 0700, 0);
                     case "unlink" -> call(87, path.address(), 0, 0);

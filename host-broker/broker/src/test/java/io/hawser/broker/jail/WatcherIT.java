@@ -1,6 +1,7 @@
 package io.hawser.broker.jail;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.posix.PosixException;
@@ -16,7 +17,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -48,8 +53,8 @@ class WatcherIT {
             OutputStream in = process.getOutputStream()) {
             assertTrue(out.readLine().startsWith("begins "));
             int listener = Integer.parseInt(out.readLine().substring("listener ".length()));
-            Watcher.start(1, SystemCalls.takeDescriptor((int) process.pid(), listener), devices,
-                libraries, files, !files.isEmpty(), abuse::complete);
+            Watcher.start(1, SystemCalls.takeDescriptor((int) process.pid(), listener),
+                (int) process.pid(), devices, libraries, files, !files.isEmpty(), abuse::complete);
             in.write('\n');
             in.flush();
             List<String> lines = new ArrayList<>();
@@ -77,6 +82,84 @@ class WatcherIT {
         assertEquals(-13, descriptor(lines.get(6)), lines::toString);
         assertEquals(-1, descriptor(lines.get(7)), lines::toString);
         assertTrue(descriptor(lines.get(8)) > 2, lines::toString);
+    }
+
+    /** What NVIDIA's driver needs when a helper moves the process, and no more. */
+    @Test
+    void shouldLendWhatAMoveNeeds() throws Exception {
+        List<String> lines = watch(Set.of("/dev/null", "/dev/gone"), "maps:/proc/self/maps", "1:/proc/self/maps",
+            "2:/proc/self/maps", "stat:/dev/null", "oldstat:/dev/null", "number:/dev/null", "0:/proc/1/maps",
+            "0:/proc/" + ProcessHandle.current().pid() + "/maps", "0:/proc/self/mem", "0:/proc/self/environ",
+            "stat:/dev/zero", "stat:/dev/gone", "0:/proc/driver/nvidia/version", "stat:/proc/self/maps",
+            "access:/dev/null", "symlink:/dev/char/195:0");
+        assertEquals(1, descriptor(lines.get(0)), "its own map, not the watcher's");
+        assertEquals(-13, descriptor(lines.get(1)), lines::toString);
+        assertEquals(-13, descriptor(lines.get(2)), lines::toString);
+        assertEquals(0020666, descriptor(lines.get(3)), lines::toString); // S_IFCHR
+        assertEquals(0020666, descriptor(lines.get(4)), lines::toString);
+        assertEquals(0x103, descriptor(lines.get(5)), lines::toString); // 1:3
+        for (String line : lines.subList(6, 16)) {
+            assertEquals(-13, descriptor(line), lines::toString);
+        }
+    }
+
+    /** The calls of a move that its driver does without, as often as a dozen moves make them. */
+    @Test
+    void shouldNeitherLogNorCountRefusalsOfMoves() throws Exception {
+        List<String> refusals = watchLogged(120, "stat:/usr/bin/nvidia-modprobe", "access:/usr/bin/nvidia-modprobe",
+            "stat:/dev/char/195:255", "unlink:/dev/char/195:0", "symlink:/dev/char/195:255",
+            "0:/sys/devices/system/memory/block_size_bytes", "access:/dev/null",
+            "stat:/proc/driver/nvidia/gpus/0000:00:06.0/numa_status");
+        assertEquals(List.of(), refusals);
+        assertFalse(abuse.isDone());
+        List<String> others = List.of("unlink:/usr/bin/nvidia-modprobe/x", "stat:/dev/char/1:3", "access:/etc/passwd",
+            "0:/proc/driver/nvidia/gpus/0000:00:06.0/numa_status", "symlink:/dev/nvidia0", "0:/dev/char/195:0");
+        assertEquals(others.size(), watchLogged(1, others.toArray(new String[0])).size());
+    }
+
+    /** The log lines of a watcher whose process makes the calls so often, with a pause after every 200 calls. */
+    private List<String> watchLogged(int times, String... acts) throws Exception {
+        List<String> all = new ArrayList<>();
+        for (int i = 0; i < times; i++) {
+            all.addAll(List.of(acts));
+            if ((i + 1) * acts.length % 200 < acts.length) {
+                all.add("pause");
+            }
+        }
+        List<String> logged = new CopyOnWriteArrayList<>();
+        Logger log = Logger.getLogger(Watcher.class.getName());
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord line) {
+                logged.add(line.getMessage());
+            }
+
+            @Override
+            public void flush() {
+                // nothing is buffered
+            }
+
+            @Override
+            public void close() {
+                // nothing is open
+            }
+        };
+        log.addHandler(handler);
+        try {
+            watch(Set.of("/dev/null"), all.toArray(new String[0])).stream().filter(line -> !line.startsWith("pause"))
+                .forEach(line -> assertEquals(-13, descriptor(line), line));
+        } finally {
+            log.removeHandler(handler);
+        }
+        return logged;
+    }
+
+    @Test
+    void shouldEndWhoAsksForTooMuchThatIsHarmless() throws Exception {
+        String[] acts = new String[2 * ABUSE];
+        java.util.Arrays.fill(acts, "stat:/dev/char/195:0");
+        watch(Set.of(), acts);
+        assertTrue(abuse.get(60, TimeUnit.SECONDS).contains(Integer.toString(ABUSE)));
     }
 
     /** A link may have replaced a device of the list. */
