@@ -14,4 +14,14 @@ public interface GpuBackendProvider {
      * @throws IllegalStateException if the GPU cannot be opened; the message gives the reason.
      */
     GpuBackend open(BackendOptions options);
+
+    /**
+     * Opens the moves of other processes' GPU state. Needs no GPU memory of its own.
+     *
+     * @return null where this kind of GPU has none.
+     * @throws IllegalStateException if the driver does not start; the message gives the reason.
+     */
+    default ProcessCheckpoints checkpoints() {
+        return null;
+    }
 }

@@ -4,6 +4,7 @@ import io.hawser.cuda.backend.BackendOptions;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.GpuBackendProvider;
 import io.hawser.cuda.backend.NativeLibrary;
+import io.hawser.cuda.backend.ProcessCheckpoints;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
@@ -30,6 +31,17 @@ public final class NvidiaProvider implements GpuBackendProvider {
 
     @Override
     public GpuBackend open(BackendOptions options) {
+        requireDriver();
+        return NvidiaBackend.open();
+    }
+
+    @Override
+    public ProcessCheckpoints checkpoints() {
+        requireDriver();
+        return NvidiaCheckpoints.open();
+    }
+
+    private static void requireDriver() {
         if (!Files.exists(KERNEL_DRIVER)) {
             throw new IllegalStateException("no NVIDIA GPU: the kernel driver's " + KERNEL_DRIVER + " is missing");
         }
@@ -37,6 +49,5 @@ public final class NvidiaProvider implements GpuBackendProvider {
             throw new IllegalStateException("the NVIDIA driver is not complete: " + LIBRARY
                 + " is missing or cannot be loaded (LD_LIBRARY_PATH?)");
         }
-        return NvidiaBackend.open();
     }
 }

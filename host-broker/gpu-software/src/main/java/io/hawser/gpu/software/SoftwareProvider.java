@@ -4,6 +4,7 @@ import com.sun.management.OperatingSystemMXBean;
 import io.hawser.cuda.backend.BackendOptions;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.GpuBackendProvider;
+import io.hawser.cuda.backend.ProcessCheckpoints;
 import io.hawser.gpu.software.device.SoftwareBackend;
 import java.lang.management.ManagementFactory;
 import java.util.stream.IntStream;
@@ -34,6 +35,22 @@ public final class SoftwareProvider implements GpuBackendProvider {
         int processors = options.threads() == 0 ? all : Math.min(all, options.threads());
         int[] numbers = numbers(options);
         return new SoftwareBackend(bytes / options.devices() * numbers.length, processors, numbers);
+    }
+
+    /** All state of this GPU is in host memory already, so nothing moves. */
+    @Override
+    public ProcessCheckpoints checkpoints() {
+        return new ProcessCheckpoints() {
+            @Override
+            public Outcome checkpoint(int pid, int timeoutMs) {
+                return new Outcome(0, State.CHECKPOINTED);
+            }
+
+            @Override
+            public Outcome restore(int pid) {
+                return new Outcome(0, State.RUNNING);
+            }
+        };
     }
 
     private static int[] numbers(BackendOptions options) {
