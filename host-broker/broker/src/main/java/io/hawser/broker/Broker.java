@@ -17,6 +17,7 @@ import io.hawser.broker.model.Device;
 import io.hawser.broker.model.SessionView;
 import io.hawser.broker.model.StartException;
 import io.hawser.broker.nvml.GpuMonitor;
+import io.hawser.broker.pool.MoveHelper;
 import io.hawser.broker.pool.MpsFolder;
 import io.hawser.broker.pool.StartRules;
 import io.hawser.broker.pool.Worker;
@@ -123,6 +124,7 @@ public final class Broker {
     private final ImageStore images;
     private final Ledgers ledgers;
     private final SessionTurns turns;
+    private final MoveHelper helper;
     private final Swapping swapping;
     private final SessionRegistry sessions;
     private final WorkerPools pools;
@@ -154,7 +156,8 @@ public final class Broker {
         images = images(config.images());
         ledgers = new Ledgers(config.sessions().max(), this::devices, vgpus::amount, this::contextBytes);
         turns = turns();
-        swapping = new Swapping(loop, config.swap(), vgpus, this::pools, ledgers);
+        helper = new MoveHelper(loop, command, config.worker().startTimeout(), config.sessions().endTimeout());
+        swapping = new Swapping(loop, config.swap(), vgpus, this::pools, ledgers, helper);
         sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers, turns, swapping);
         pools = new WorkerPools(loop, command, limits(config), new WorkerEvents(sessions, listener),
             vgpus::percentage, vgpus::network, vgpus::computeShare, vgpus::contextRoom, this::setGpus);
@@ -345,7 +348,7 @@ public final class Broker {
             sessions.close();
             List<Long> running = sessions.list().stream().map(s -> s.id()).toList();
             running.forEach(id -> sessions.end(id, reason));
-            pools.stop(reason).thenRun(() -> stopped.complete(null));
+            CompletableFuture.allOf(pools.stop(reason), helper.stop(reason)).thenRun(() -> stopped.complete(null));
         });
         await(stopped, config.sessions().endTimeout().plus(STOP_MARGIN)
             .plus(Worker.freeingTime(config.swap().memory().asLongValue())),

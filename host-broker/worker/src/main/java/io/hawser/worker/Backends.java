@@ -24,12 +24,22 @@ final class Backends {
      *     cause.
      */
     static GpuBackend open(String wanted, BackendOptions options) {
+        return provider(wanted).open(options);
+    }
+
+    /**
+     * Finds the provider of a backend.
+     *
+     * @param wanted as for {@link #open}.
+     * @throws IllegalStateException if no backend has that name.
+     */
+    static GpuBackendProvider provider(String wanted) {
         List<GpuBackendProvider> providers = new ArrayList<>();
         ServiceLoader.load(GpuBackendProvider.class).forEach(providers::add);
         providers.sort((a, b) -> Integer.compare(rank(a), rank(b)));
         for (GpuBackendProvider provider : providers) {
             if ("auto".equals(wanted) ? provider.isAvailable() : provider.name().equals(wanted)) {
-                return provider.open(options);
+                return provider;
             }
         }
         throw new IllegalStateException("no such GPU backend is available: wanted=" + wanted + " known="

@@ -4,7 +4,6 @@ import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.Description;
 import io.hawser.shm.control.BrokerMessageType;
 import io.hawser.shm.ledger.Ledger;
-import io.hawser.shm.ledger.LedgerAccount;
 import io.hawser.shm.ledger.LedgerLayout;
 import io.hawser.shm.os.DescriptorSocket;
 import io.hawser.shm.os.Descriptors;
@@ -27,6 +26,7 @@ import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.Leftovers;
 import io.hawser.worker.session.LogText;
 import io.hawser.worker.session.MemoryQuota;
+import io.hawser.worker.session.Residence;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SessionOptions;
 import io.hawser.worker.session.SharedImages;
@@ -35,7 +35,6 @@ import io.hawser.worker.session.TurnSeat;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.lang.foreign.MemorySegment;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -242,32 +241,7 @@ public final class Worker {
             throw new IOException("a ledger must come once, with its descriptor, before its session: descriptor="
                 + descriptor);
         }
-        try {
-            MemorySegment memory = SharedMemory.mapWhileReachable(descriptor, LedgerLayout.bytes(message.slots()));
-            int[] columns = columns(message.gpus());
-            long[] contextBytes = new long[columns.length];
-            for (int device = 0; device < columns.length; device++) {
-                contextBytes[device] = columns[device] < message.contextBytes().size()
-                    ? message.contextBytes().get(columns[device]) : 0;
-            }
-            quota = new MemoryQuota(new LedgerAccount(new Ledger(memory, message.slots()), message.slot()), columns,
-                contextBytes);
-        } finally {
-            Descriptors.close(descriptor); // the mapping stays valid
-        }
-    }
-
-    /** The ledger's column for each device number. */
-    private int[] columns(List<String> gpus) throws IOException {
-        int[] columns = new int[devices.size()];
-        for (int device = 0; device < columns.length; device++) {
-            columns[device] = gpus.indexOf(devices.get(device));
-            if (columns[device] < 0 || columns[device] >= LedgerLayout.MAX_COLUMNS) {
-                throw new IOException("a ledger must have a column for each GPU: gpu=" + devices.get(device)
-                    + " columns=" + gpus);
-            }
-        }
-        return columns;
+        quota = LedgerQuota.open(message, descriptor, devices);
     }
 
     private void takeDoorbell(int descriptor) throws IOException {
@@ -343,7 +317,9 @@ public final class Worker {
 
     /** Session thread. A broker that does not read blocks this loop only when the socket's buffer is full of stats. */
     private void sendStats() {
-        session.objects().quota().refresh();
+        if (!session.residence().isFrozen()) {
+            session.objects().quota().refresh();
+        }
         WorkerMessage.Stats stats = stats();
         unchangedStats = stats.equals(lastStats) ? unchangedStats + 1 : 0;
         lastStats = stats;
@@ -383,10 +359,15 @@ public final class Worker {
     private boolean tearDown() {
         boolean clean = !end.get().error();
         Session ended = session;
-        if (ended != null) {
+        boolean isFrozen = ended != null && ended.residence().isFrozen();
+        if (ended != null && !isFrozen) {
             clean &= freeSession(ended);
         }
         send(end.get());
+        if (isFrozen) { // each call of the driver would wait: the exit of the process frees all
+            link.awaitClosed(GOODBYE_LIMIT_MS);
+            return clean;
+        }
         if (isStuck) {
             // The session thread waits for a kernel that may never end, so the steps below would wait for it too.
             return false;
@@ -577,15 +558,19 @@ public final class Worker {
         }
 
         @Override
+        public void handle(BrokerMessage.SwapFreeze freeze, int descriptor) throws IOException {
+            swapping.order(freeze.isFrozen() ? Residence::freeze : Residence::thaw);
+        }
+
+        @Override
         public void handle(BrokerMessage.Stripe stripe, int descriptor) throws IOException {
             if (session == null || region != null || descriptor < 0) {
                 throw new IOException("a stripe must follow its session over TCP and carry a socket: descriptor="
                     + descriptor);
             }
-            link.execute(() -> stripes.add(descriptor,
+            link.execute(() -> session.residence().whenThawed(() -> stripes.add(descriptor,
                 () -> session.graphCallbacks().allocateForSession(Stripes.BYTES),
-                reason -> link.execute(() -> session.refuse(reason)),
-                reason -> endSession(reason, false)));
+                reason -> link.execute(() -> session.refuse(reason)), reason -> endSession(reason, false))));
         }
 
         @Override

@@ -25,6 +25,8 @@ import java.util.jar.JarFile;
  * jail before it is ready, and opens no file after that. The environment variable {@value #GPUS} lists the UUIDs of the
  * GPUs that it serves. The broker also passes them to NVIDIA's driver in CUDA_VISIBLE_DEVICES.
  *
+ * <p>With {@code --helper 1} the process serves no session and has no jail: see {@link Helper}.
+ *
  * <p>Exit status: 0 after a session or when the broker released the worker; 1 after a failure, which the log describes;
  * 2 for a wrong command line.
  */
@@ -116,6 +118,9 @@ public final class WorkerMain {
             if (options.train() != WorkerOptions.Train.OFF) {
                 train(options);
                 return;
+            }
+            if (options.isHelper()) {
+                ProcessEnd.now(Helper.run(new ControlSocket(options.controlFd()), options.backend()) ? 0 : 1);
             }
             Thread loading = "off".equals(System.getenv(WARM_UP)) ? WarmUp.loadInBackground() : null;
             GpuBackend backend = Backends.open(options.backend(), backendOptions(options));

@@ -13,13 +13,15 @@ import java.util.Locale;
  * @param jail how the worker confines itself before it is ready.
  * @param train whether the worker serves no session, and exits in order for the JVM to write the cache that its flags
  *     ask for.
+ * @param isHelper whether the worker serves no session, but moves the GPU state of other workers.
  */
-public record WorkerOptions(int controlFd, String backend, int threads, int devices, Jail.Options jail, Train train) {
+public record WorkerOptions(int controlFd, String backend, int threads, int devices, Jail.Options jail, Train train,
+    boolean isHelper) {
     /** Usage of the command line. */
     public static final String USAGE =
         "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N] "
             + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--sockets 0|1] "
-            + "[--train off|start|calls]";
+            + "[--train off|start|calls] [--helper 0|1]";
 
     private static final int DEFAULT_CONTROL_FD = 3;
 
@@ -51,6 +53,7 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
         boolean isWatched = false;
         boolean hasSockets = false;
         Train train = Train.OFF;
+        boolean isHelper = false;
         for (int i = 0; i < args.length; i += 2) {
             if (i + 1 == args.length) {
                 throw new IllegalArgumentException("an option needs a value: " + args[i]);
@@ -66,11 +69,12 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
                 case "--watched" -> isWatched = number(args[i], value) != 0;
                 case "--sockets" -> hasSockets = number(args[i], value) != 0;
                 case "--train" -> train = train(value);
+                case "--helper" -> isHelper = number(args[i], value) != 0;
                 default -> throw new IllegalArgumentException("unknown option: " + args[i]);
             }
         }
         return new WorkerOptions(controlFd, backend, threads, devices, new Jail.Options(jail, uid, isWatched,
-            hasSockets), train);
+            hasSockets), train, isHelper);
     }
 
     private static Jail.Mode mode(String value) {

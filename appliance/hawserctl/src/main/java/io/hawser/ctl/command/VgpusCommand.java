@@ -72,7 +72,10 @@ public final class VgpusCommand extends ApiCommand {
             table.row("on the GPU", Units.size(swap.number("residentBytes")))
                 .row("on the host", Units.size(swap.number("swappedBytes"))).row("swaps", swap.number("swaps"))
                 .row("waited for memory", String.format(Locale.ROOT, "%.1f s", swap.number("waitedMs") / 1000.0))
-                .row("memory stays because", swap.text("stays"));
+                .row("memory stays because", swap.text("stays"))
+                .row("wholly on the host", swap.number("deepSessions") + " sessions, "
+                    + swap.number("deepSwaps") + " times")
+                .row("contexts stay because", swap.text("deepStays"));
         }
         return table;
     }

@@ -37,4 +37,12 @@ public interface SwapConfig {
      */
     @WithDefault("10s")
     Duration turn();
+
+    /**
+     * How long a vGPU whose memory is out must have been idle before the rest of its sessions' GPU state leaves its GPU
+     * as well: contexts, code and libraries. Less than a second counts as a second. With 0 this state always stays.
+     * Range: 0 or more.
+     */
+    @WithDefault("10m")
+    Duration deep();
 }

@@ -96,6 +96,10 @@ final class ResourceCollector extends Collector {
             "Memory of a swappable vGPU that is in the memory of the host", "vgpu");
         Family swaps = Family.counter("hawser_vgpu_swaps", "How many times a swappable vGPU's memory has left its GPU",
             "vgpu");
+        Family deep = Family.gauge("hawser_vgpu_deep_sessions",
+            "Sessions of a swappable vGPU that have left their GPU wholly", "vgpu");
+        Family deepSwaps = Family.counter("hawser_vgpu_deep_swaps",
+            "How many times a session of a swappable vGPU has left its GPU wholly", "vgpu");
         Family swapWait = Family.counter("hawser_vgpu_swap_wait_seconds",
             "Time in which sessions of a swappable vGPU waited for their memory", "vgpu");
         List<VgpuInfo> shown = all.stream().sorted(Comparator.comparing(VgpuInfo::name)).limit(MAX_VGPUS).toList();
@@ -120,10 +124,12 @@ final class ResourceCollector extends Collector {
                 resident.add(swap.residentBytes(), name);
                 swapped.add(swap.swappedBytes(), name);
                 swaps.add(swap.swaps(), name);
+                deep.add(swap.deepSessions(), name);
+                deepSwaps.add(swap.deepSwaps(), name);
                 swapWait.add(swap.waitedMs() / 1000.0, name);
             }
         }
         return List.of(count, memory, sessions, starts, usable, calls, waits, kernels, gpuTime, waited, bytes,
-            resident, swapped, swaps, swapWait);
+            resident, swapped, swaps, deep, deepSwaps, swapWait);
     }
 }

@@ -371,6 +371,25 @@ public final class Worker implements ImagePeer {
         send(message(BrokerMessageType.SWAP_IN).put("bytes", bytes));
     }
 
+    /** Orders the session, which is out, to make no call of the driver; or lets it make calls again. */
+    public void swapFreeze(boolean isFrozen) {
+        send(message(BrokerMessageType.SWAP_FREEZE).put("frozen", isFrozen));
+    }
+
+    /**
+     * Orders this helper to move another worker's GPU state to the host.
+     *
+     * @param bytes length of that state, as far as it is known.
+     */
+    void checkpoint(int otherPid, long bytes) {
+        send(message(BrokerMessageType.CHECKPOINT).put("pid", otherPid).put("bytes", bytes));
+    }
+
+    /** Orders this helper to move another worker back to the GPU. */
+    void restore(int otherPid) {
+        send(message(BrokerMessageType.RESTORE).put("pid", otherPid));
+    }
+
     private void send(ObjectNode message) {
         control.writeAndFlush(Unpooled.wrappedBuffer(frame(message)));
     }

@@ -119,6 +119,16 @@ public record WorkerCommand(List<String> command, List<String> environment, List
         return line;
     }
 
+    /** Command line of a helper, which has no jail; empty when the settings name another program. */
+    List<String> helperLine() {
+        if (!command.contains(MAIN_CLASS)) {
+            return List.of();
+        }
+        List<String> line = new ArrayList<>(command);
+        line.addAll(List.of("--helper", "1"));
+        return line;
+    }
+
     /** Disables the cache after a worker with this command has failed. */
     void disableCache() {
         if (cache != null) {

@@ -132,6 +132,26 @@ public sealed interface WorkerMessage {
     record Kept(long bytes) implements OfSwap {}
 
     /**
+     * The answer to the order to make no call of the driver.
+     *
+     * @param stays why the session goes on to make calls; empty when it makes none.
+     */
+    record SwapFrozen(String stays) implements OfSwap {}
+
+    /** The state of a process, in the order of CUprocessState in cuda.h of CUDA 13.0. */
+    enum ProcessState {
+        RUNNING, LOCKED, CHECKPOINTED, FAILED
+    }
+
+    /**
+     * A helper has moved a process, or has failed to.
+     *
+     * @param result CUresult.
+     * @param state of the process afterwards.
+     */
+    record ProcessMoved(long pid, long result, ProcessState state, long ms) implements WorkerMessage {}
+
+    /**
      * Parses a message.
      *
      * @throws MalformedException when the bytes are not a JSON object of a known type with valid fields.
@@ -202,6 +222,9 @@ public sealed interface WorkerMessage {
                 case SWAP_WANTED -> new SwapWanted();
                 case SWAP_MOVED -> new SwapMoved(bounded(message, "bytes"));
                 case KEPT -> new Kept(bounded(message, "bytes"));
+                case SWAP_FROZEN -> new SwapFrozen(optionalText(message, "stays"));
+                case PROCESS_MOVED -> new ProcessMoved(number(message, "pid"), number(message, "result"),
+                    processState(message), bounded(message, "ms"));
             };
         }
 
@@ -225,6 +248,14 @@ public sealed interface WorkerMessage {
                 throw new MalformedException("a descriptor must be in 0.." + MAX_DESCRIPTOR + ": listener=" + listener);
             }
             return new Jailed((int) listener);
+        }
+
+        private static ProcessState processState(JsonNode message) throws MalformedException {
+            long state = number(message, "state");
+            if (state >= ProcessState.values().length) {
+                throw new MalformedException("a process's state must be known: state=" + state);
+            }
+            return ProcessState.values()[(int) state];
         }
 
         private static Ended ended(JsonNode message) throws MalformedException {

@@ -340,12 +340,17 @@ public final class WorkerPool {
             others.starting().getAsInt(), count(Phase.ASSIGNED) > 0);
     }
 
+    /** The number of the next worker of any pool. */
+    static long nextId() {
+        return NEXT_ID.getAndIncrement();
+    }
+
     private void startOne() {
         try {
             // A waiting guest gains more from an early worker than from fast first calls.
             boolean isAwaited = waiting.fairWaiting() > count(Phase.STARTING);
             String vgpu = waiting.needsMost(startedFor.values());
-            long id = NEXT_ID.getAndIncrement();
+            long id = nextId();
             Worker worker = Worker.start(id, loop, command.line(id, isAwaited),
                 isAwaited ? command.environmentWithoutWarmUp() : command.environment(), command.confinement(),
                 isAwaited ? Confinement.AWAITED_WEIGHT : Confinement.AHEAD_WEIGHT, limits.endTimeout(),

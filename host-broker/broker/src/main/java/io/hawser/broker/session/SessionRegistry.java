@@ -295,6 +295,7 @@ public final class SessionRegistry {
             case WorkerMessage.OfImage image -> images.handle(worker, session.view().guest().vgpu(), image);
             case WorkerMessage.OfMemory shared -> handleMemory(worker, session, shared);
             case WorkerMessage.OfSwap swap -> swapping.handle(worker, swap);
+            case WorkerMessage.ProcessMoved moved -> worker.kill("it sent a helper's message: pid=" + moved.pid());
             case WorkerMessage.Ready ready -> throw new IllegalStateException("a message for the pool: " + ready);
             case WorkerMessage.Jailed jailed -> throw new IllegalStateException("a message for the jail: " + jailed);
         }

@@ -19,6 +19,9 @@ import java.util.stream.Stream;
  * The comer begins only when the host's memory for those that leave is already allocated, or is used up. So a shortage
  * of the host's memory never stops an exchange in the middle.
  *
+ * <p>A session that is out keeps its context on the GPU. When its vGPU has been idle for long, the session leaves
+ * wholly ({@link Depth}). Its context's memory is then free for others. With its vGPU's turn, it comes back first.
+ *
  * <p>Times are in nanoseconds and never go back. Event loop only.
  */
 final class Residency {
@@ -42,6 +45,18 @@ final class Residency {
          * @param limitBytes how much may come; a further call during the move raises it.
          */
         void enter(long limitBytes);
+
+        /** While it is out, it must make no call of the driver; {@link Residency#frozen} follows. */
+        void freeze();
+
+        /** Ends {@link #freeze} for a session that stays out. */
+        void thaw();
+
+        /** A helper must move its process to the host; {@link Residency#sunk} follows. */
+        void sink();
+
+        /** The helper must move its process back; {@link Residency#risen} follows. */
+        void rise();
     }
 
     private enum Place { IN, LEAVING, OUT, ENTERING }
@@ -49,6 +64,7 @@ final class Residency {
     private static final class Member {
         private final Tenant tenant;
         private final Seat seat;
+        private final Depth depth;
         private Place place;
         private long outBytes;
         private boolean isDrained; // on the way out: its work has ended
@@ -60,6 +76,7 @@ final class Residency {
             this.tenant = tenant;
             this.seat = seat;
             this.place = place;
+            depth = new Depth(seat);
         }
 
         /** Memory that has come back so far, on the way in. */
@@ -96,6 +113,11 @@ final class Residency {
             return Math.min(quotaBytes, heldBytes.getAsLong());
         }
 
+        /** Memory that its sessions need in addition on their way back, because they are deep. */
+        long givenBytes() {
+            return members.stream().mapToLong(member -> member.depth.givenBytes()).sum();
+        }
+
         long outBytes() {
             return members.stream().mapToLong(member -> member.outBytes).sum();
         }
@@ -118,10 +140,15 @@ final class Residency {
     /** The waits and departures of a vGPU. The caller keeps them over all sessions of the vGPU. */
     static final class Totals {
         private long swaps;
+        private long deepSwaps;
         private long waitedNs;
 
         long swaps() {
             return swaps;
+        }
+
+        long deepSwaps() {
+            return deepSwaps;
         }
 
         long waitedNs() {
@@ -293,7 +320,9 @@ final class Residency {
         if (limitBytes > member.limitBytes) {
             member.limitBytes = limitBytes;
             member.progressNs = nowNs;
-            member.seat.enter(limitBytes);
+            if (member.depth.rise()) {
+                member.seat.enter(limitBytes);
+            }
         }
     }
 
@@ -325,7 +354,8 @@ final class Residency {
     }
 
     private long freeBytes() {
-        return roomBytes.getAsLong() - tenants.values().stream().mapToLong(Tenant::neededBytes).sum();
+        return roomBytes.getAsLong() - tenants.values().stream()
+            .mapToLong(tenant -> tenant.neededBytes() - tenant.givenBytes()).sum();
     }
 
     /**
@@ -338,7 +368,7 @@ final class Residency {
         List<Tenant> waiting = tenants.values().stream().filter(tenant -> tenant.waitsNs >= 0)
             .sorted(Comparator.comparingLong(tenant -> tenant.waitsNs)).toList();
         for (Tenant tenant : waiting) {
-            long missing = tenant.quotaBytes - tenant.neededBytes() - freeBytes();
+            long missing = tenant.quotaBytes - tenant.neededBytes() + tenant.givenBytes() - freeBytes();
             if (tenant.isLeaving || missing > 0 || !isSafe()) {
                 makeRoom(missing, tenant, nowNs);
                 advance(tenant, nowNs);
@@ -353,6 +383,63 @@ final class Residency {
                 .toList().forEach(member -> enter(member, Long.MAX_VALUE, nowNs));
         }
         return tenants.values().stream().anyMatch(Tenant::isMoving);
+    }
+
+    /** Lets sessions whose vGPU has been idle for long leave wholly. Call it now and then. */
+    void sink(long nowNs) {
+        if (rules.deepNs() == 0) {
+            return;
+        }
+        for (Tenant tenant : tenants.values()) {
+            if (!tenant.isIn && tenant.waitsNs < 0 && nowNs - tenant.activeNs >= rules.deepNs()) {
+                tenant.members.stream().filter(member -> member.place == Place.OUT)
+                    .forEach(member -> member.depth.sink(nowNs));
+            }
+        }
+    }
+
+    /**
+     * A session has answered {@link Seat#freeze}.
+     *
+     * @param stays why it goes on to make calls; empty when it makes none.
+     */
+    void frozen(Seat seat, String stays, long nowNs) {
+        Member member = members.get(seat);
+        if (member != null && member.depth.frozen(!stays.isEmpty(), member.tenant.waitsNs >= 0,
+            nowNs + rules.deepNs())) {
+            enterWhenUp(member, nowNs);
+        }
+    }
+
+    /**
+     * A helper has answered {@link Seat#sink}.
+     *
+     * @param problem why the process has stayed, unharmed; empty when it has moved.
+     * @param freedBytes memory of the GPU that the move has freed, as far as it is known.
+     */
+    void sunk(Seat seat, String problem, long freedBytes, long nowNs) {
+        Member member = members.get(seat);
+        if (member != null) {
+            totals.get(member.tenant.vgpu).deepSwaps += problem.isEmpty() ? 1 : 0;
+            if (member.depth.sunk(problem, freedBytes)) {
+                enterWhenUp(member, nowNs);
+            }
+        }
+    }
+
+    /** A helper has moved the session's process back. */
+    void risen(Seat seat, long nowNs) {
+        Member member = members.get(seat);
+        if (member != null && member.depth.risen()) {
+            enterWhenUp(member, nowNs);
+        }
+    }
+
+    private static void enterWhenUp(Member member, long nowNs) {
+        if (member.place == Place.ENTERING) {
+            member.progressNs = nowNs;
+            member.seat.enter(member.limitBytes);
+        }
     }
 
     private Stream<Tenant> leaving() {
@@ -380,7 +467,8 @@ final class Residency {
         if (member == null || tenant.isLeaving || !isSafe()) {
             return;
         }
-        long limit = member.cameBytes() + Math.min(freeBytes(), member.outBytes - 1); // its last piece waits
+        // Its last piece waits.
+        long limit = member.cameBytes() + Math.min(freeBytes() - tenant.givenBytes(), member.outBytes - 1);
         if (member.place == Place.ENTERING || limit >= rules.pieceBytes()) {
             enter(member, limit, nowNs);
         }
@@ -404,21 +492,22 @@ final class Residency {
         }
         Member first = first(comer);
         long waits = first == null ? comes : comes - first.outBytes + rules.pieceBytes();
-        long free = freeBytes() + tenant.neededBytes() - used;
+        long free = freeBytes() - comer.givenBytes() + tenant.neededBytes() - used;
         return used + waits <= room && room - comes + free >= 2 * rules.pieceBytes();
     }
 
     /** Sessions whose move has made no progress for {@link #STUCK_NS}, although it may. */
     List<Seat> stuck(long nowNs) {
-        return members.values().stream().filter(member -> nowNs - member.progressNs >= STUCK_NS && mayMove(member))
-            .map(member -> member.seat).toList();
+        return members.values().stream().filter(member -> nowNs - member.progressNs >= STUCK_NS && mayMove(member)
+            || member.depth.isStuck(nowNs)).map(member -> member.seat).toList();
     }
 
     private boolean mayMove(Member member) {
         return switch (member.place) {
             case IN, OUT -> false;
             case LEAVING -> !member.isDrained || member.limitBytes - member.outBytes >= rules.pieceBytes();
-            case ENTERING -> member.limitBytes - member.cameBytes() >= rules.pieceBytes();
+            // A helper that moves the process has its own limit of time.
+            case ENTERING -> member.depth.isUp() && member.limitBytes - member.cameBytes() >= rules.pieceBytes();
         };
     }
 
@@ -493,5 +582,18 @@ final class Residency {
     long waitingNs(String vgpu, long nowNs) {
         Tenant tenant = tenants.get(vgpu);
         return tenant == null || tenant.waitsNs < 0 ? 0 : nowNs - tenant.waitsNs;
+    }
+
+    /** Sessions of a vGPU that are deep. */
+    int deepSessions(String vgpu) {
+        Tenant tenant = tenants.get(vgpu);
+        return tenant == null ? 0 : (int) tenant.members.stream().filter(member -> member.depth.isDeep()).count();
+    }
+
+    /** Why a session of a vGPU cannot leave its GPU wholly; empty if all can. */
+    String deepStays(String vgpu) {
+        Tenant tenant = tenants.get(vgpu);
+        return tenant == null ? "" : tenant.members.stream().map(member -> member.depth.stays())
+            .filter(reason -> !reason.isEmpty()).findFirst().orElse("");
     }
 }

@@ -11,8 +11,10 @@ import io.hawser.broker.config.SwapConfig;
  * @param stayNs how long memory that has come to a GPU stays there at least.
  * @param idleNs how long a vGPU must have been idle to leave for one that waits.
  * @param turnNs how long a vGPU that is never idle stays while another waits, if both have equal shares.
+ * @param deepNs how long a vGPU that is out must have been idle for its sessions to leave the GPU wholly; 0: never.
  */
-record SwapRules(long maxBytes, long aheadBytes, long pieceBytes, long stayNs, long idleNs, long turnNs) {
+record SwapRules(long maxBytes, long aheadBytes, long pieceBytes, long stayNs, long idleNs, long turnNs,
+    long deepNs) {
     /** As the workers have it. */
     private static final long PIECE_BYTES = 512L << 20;
     /** Workers report their work every half second, so a busy session can look idle for that long. */
@@ -22,11 +24,13 @@ record SwapRules(long maxBytes, long aheadBytes, long pieceBytes, long stayNs, l
     static SwapRules of(SwapConfig settings) {
         return new SwapRules(settings.memory().asLongValue(), settings.ahead().asLongValue(),
             PIECE_BYTES, settings.stay().toNanos(), Math.max(LEAST_IDLE_NS, settings.idle().toNanos()),
-            settings.turn().toNanos());
+            settings.turn().toNanos(),
+            settings.deep().isZero() ? 0 : Math.max(LEAST_IDLE_NS, settings.deep().toNanos()));
     }
 
     SwapRules {
-        if (maxBytes < 0 || aheadBytes < 0 || pieceBytes < 1 || stayNs < 0 || idleNs < 0 || turnNs < 0) {
+        if (maxBytes < 0 || aheadBytes < 0 || pieceBytes < 1 || stayNs < 0 || idleNs < 0 || turnNs < 0
+            || deepNs < 0) {
             throw new IllegalArgumentException("hawser.swap.* must be 0 or more");
         }
     }

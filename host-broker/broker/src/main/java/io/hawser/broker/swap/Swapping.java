@@ -5,8 +5,10 @@ import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.model.SwapInfo;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.pool.MoveHelper;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
+import io.hawser.broker.pool.WorkerMessage.ProcessState;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.pool.WorkerRequest;
 import io.hawser.broker.posix.Posix;
@@ -17,6 +19,7 @@ import io.netty.channel.EventLoop;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
@@ -31,17 +34,22 @@ public final class Swapping implements SwapSource {
     private static final long STEP_MS = 50; // while somebody waits or moves
     private static final long RETRY_MS = 1000; // after memory that could not come back
     private static final int MAX_RETRIES = 30;
-    private static final SwapInfo NO_SESSION = new SwapInfo(true, 0, 0, 0, 0, "");
+    private static final long DEEP_CHECKS = 10; // in the idle time after which a session leaves wholly
+    private static final long LEAST_CHECK_MS = 50;
+    private static final long MOST_CHECK_MS = 1000;
+    private static final SwapInfo NO_SESSION = new SwapInfo(true, 0, 0, 0, 0, "", 0, 0, "");
 
     private final EventLoop loop;
     private final SwapRules rules;
     private final VgpuTable vgpus;
     private final Supplier<WorkerPools> pools;
     private final Ledgers ledgers;
+    private final MoveHelper helper;
     private final Map<String, Gpu> gpus = new HashMap<>();
     private final Map<Worker, Place> places = new HashMap<>();
     private final Map<String, Residency.Totals> totals = new HashMap<>();
     private final Map<String, SwapInfo> pictures = new ConcurrentHashMap<>();
+    private volatile String lossReason = ""; // why no session leaves wholly any more; empty while they do
 
     /** A GPU with swappable vGPUs. */
     private final class Gpu {
@@ -57,8 +65,11 @@ public final class Swapping implements SwapSource {
         }
 
         private long roomBytes() {
-            return vgpus.gpus().stream().filter(load -> load.device().uuid().equals(uuid)).findFirst()
-                .map(GpuLoad::swappableRoomBytes).orElse(0L);
+            return load().map(GpuLoad::swappableRoomBytes).orElse(0L);
+        }
+
+        private Optional<GpuLoad> load() {
+            return vgpus.gpus().stream().filter(load -> load.device().uuid().equals(uuid)).findFirst();
         }
     }
 
@@ -93,6 +104,31 @@ public final class Swapping implements SwapSource {
             }
         }
 
+        @Override
+        public void freeze() {
+            if (worker.isUsable()) {
+                worker.swapFreeze(true);
+            }
+        }
+
+        @Override
+        public void thaw() {
+            if (worker.isUsable()) {
+                worker.swapFreeze(false);
+            }
+        }
+
+        @Override
+        public void sink() {
+            long bytes = gpu.load().map(GpuLoad::contextBytes).orElse(0L);
+            helper.checkpoint(worker, bytes, outcome -> sunk(this, outcome, bytes));
+        }
+
+        @Override
+        public void rise() {
+            helper.restore(worker, outcome -> risen(this, outcome));
+        }
+
         private void answer(long bytes, String stays) {
             gpu.residency.left(this, bytes, stays, System.nanoTime());
             step(gpu);
@@ -103,14 +139,22 @@ public final class Swapping implements SwapSource {
      * Starts without sessions.
      *
      * @param pools the workers; asked after the first report of the GPUs.
+     * @param helper moves the GPU state of sessions that are idle for long.
      */
     public Swapping(EventLoop loop, SwapConfig settings, VgpuTable vgpus, Supplier<WorkerPools> pools,
-        Ledgers ledgers) {
+        Ledgers ledgers, MoveHelper helper) {
         this.loop = loop;
         rules = SwapRules.of(settings);
         this.vgpus = vgpus;
         this.pools = pools;
         this.ledgers = ledgers;
+        this.helper = helper;
+        if (rules.deepNs() > 0) {
+            long intervalMs = Math.clamp(TimeUnit.NANOSECONDS.toMillis(rules.deepNs()) / DEEP_CHECKS, LEAST_CHECK_MS,
+                MOST_CHECK_MS);
+            loop.scheduleWithFixedDelay(() -> gpus.values().forEach(this::sink), intervalMs, intervalMs,
+                TimeUnit.MILLISECONDS);
+        }
         vgpus.addListener((before, after) -> loop.execute(() -> apply(before, after)));
     }
 
@@ -266,6 +310,10 @@ public final class Swapping implements SwapSource {
             }
             case WorkerMessage.SwappedIn in -> entered(place, in);
             case WorkerMessage.SwapMoved moved -> place.gpu.residency.moved(place, moved.bytes(), System.nanoTime());
+            case WorkerMessage.SwapFrozen frozen -> {
+                LOG.debugf("vGPU %s: makes no calls: stays=%s", place.vgpu, frozen.stays());
+                place.gpu.residency.frozen(place, frozen.stays(), System.nanoTime());
+            }
             case WorkerMessage.Kept kept -> LOG.debugf("worker %d serves a session, and keeps no memory", worker.id());
         }
         step(place.gpu);
@@ -284,6 +332,54 @@ public final class Swapping implements SwapSource {
                 step(place.gpu);
             }, RETRY_MS, TimeUnit.MILLISECONDS);
         }
+    }
+
+    private void sink(Gpu gpu) {
+        if (lossReason.isEmpty()) {
+            gpu.residency.sink(System.nanoTime());
+            step(gpu); // ends sessions that do not answer
+        }
+    }
+
+    private void sunk(Place place, MoveHelper.Outcome outcome, long freedBytes) {
+        LOG.debugf("vGPU %s: deep: pid=%d ms=%d problem=%s", place.vgpu, place.worker.pid(), outcome.ms(),
+            outcome.problem());
+        if (places.get(place.worker) != place) {
+            return; // its session has ended
+        }
+        if (outcome.problem().isEmpty() || outcome.state() == ProcessState.RUNNING) {
+            place.gpu.residency.sunk(place, outcome.problem(), freedBytes, System.nanoTime());
+            step(place.gpu);
+            return;
+        }
+        lose(place, "its GPU state could not move to the host", outcome);
+    }
+
+    private void risen(Place place, MoveHelper.Outcome outcome) {
+        LOG.debugf("vGPU %s: no longer deep: pid=%d ms=%d problem=%s", place.vgpu, place.worker.pid(), outcome.ms(),
+            outcome.problem());
+        if (places.get(place.worker) != place) {
+            return;
+        }
+        if (outcome.problem().isEmpty()) {
+            place.retries = 0;
+            place.gpu.residency.risen(place, System.nanoTime());
+            step(place.gpu);
+        } else if (outcome.state() == ProcessState.CHECKPOINTED && ++place.retries < MAX_RETRIES) {
+            loop.schedule(place::rise, RETRY_MS, TimeUnit.MILLISECONDS);
+        } else {
+            lose(place, "its GPU state cannot come back", outcome);
+        }
+    }
+
+    /** Ends a session that a move has harmed. After a failure of the driver no other session begins such a move. */
+    private void lose(Place place, String what, MoveHelper.Outcome outcome) {
+        if (outcome.isOfDriver() && lossReason.isEmpty()) {
+            lossReason = "a move has cost another session its GPU state: " + outcome.problem();
+            LOG.errorf("no session leaves its GPU wholly any more: vgpu=%s pid=%d: %s", place.vgpu, place.worker.pid(),
+                outcome.problem());
+        }
+        place.worker.end(what + ": " + outcome.problem());
     }
 
     private void step(Gpu gpu) {
@@ -310,13 +406,19 @@ public final class Swapping implements SwapSource {
         }
         String stays = gpu.keeper == null ? "the keeper of its GPU is not ready" : gpu.residency.stays(vgpu);
         pictures.put(vgpu, new SwapInfo(gpu.residency.isIn(vgpu), 0, gpu.residency.outBytes(vgpu), sums.swaps(),
-            TimeUnit.NANOSECONDS.toMillis(sums.waitedNs() + gpu.residency.waitingNs(vgpu, System.nanoTime())), stays));
+            TimeUnit.NANOSECONDS.toMillis(sums.waitedNs() + gpu.residency.waitingNs(vgpu, System.nanoTime())), stays,
+            gpu.residency.deepSessions(vgpu), sums.deepSwaps(), gpu.residency.deepStays(vgpu)));
     }
 
     @Override
     public SwapInfo of(String vgpu) {
         SwapInfo seen = pictures.getOrDefault(vgpu, NO_SESSION);
         return new SwapInfo(seen.resident(), ledgers.usedBytes(vgpu), seen.swappedBytes(), seen.swaps(),
-            seen.waitedMs(), rules.maxBytes() == 0 ? "hawser.swap.memory is 0" : seen.stays());
+            seen.waitedMs(), rules.maxBytes() == 0 ? "hawser.swap.memory is 0" : seen.stays(), seen.deepSessions(),
+            seen.deepSwaps(), deepStays(seen));
+    }
+
+    private String deepStays(SwapInfo seen) {
+        return rules.deepNs() == 0 ? "hawser.swap.deep is 0" : lossReason.isEmpty() ? seen.deepStays() : lossReason;
     }
 }

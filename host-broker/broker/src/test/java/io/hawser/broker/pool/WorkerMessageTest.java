@@ -43,6 +43,11 @@ class WorkerMessageTest {
             parse("{\"type\":\"swappedout\",\"bytes\":5,\"ms\":6,\"stays\":\"it has arrays\"}"));
         assertEquals(new WorkerMessage.SwapMoved(0), parse("{\"type\":\"swapmoved\",\"bytes\":0}"));
         assertEquals(new WorkerMessage.Kept(7), parse("{\"type\":\"kept\",\"bytes\":7}"));
+        assertEquals(new WorkerMessage.SwapFrozen(""), parse("{\"type\":\"swapfrozen\",\"stays\":\"\"}"));
+        assertEquals(new WorkerMessage.ProcessMoved(7, 0, WorkerMessage.ProcessState.CHECKPOINTED, 9),
+            parse("{\"type\":\"processmoved\",\"pid\":7,\"result\":0,\"state\":2,\"ms\":9}"));
+        assertThrows(WorkerMessage.MalformedException.class,
+            () -> parse("{\"type\":\"processmoved\",\"pid\":7,\"result\":0,\"state\":4,\"ms\":9}"));
         assertThrows(WorkerMessage.MalformedException.class, () -> parse("{\"type\":\"swapmoved\",\"bytes\":-1}"));
         assertEquals(new WorkerMessage.SwappedIn(1L << 44, 0, ""), parse("{\"type\":\"swappedin\",\"bytes\":"
             + Long.MAX_VALUE + ",\"ms\":0,\"problem\":\"\"}"), "sums of amounts stay in a long");
@@ -53,7 +58,8 @@ class WorkerMessageTest {
         String fields = READY.substring(READY.indexOf(',')).replace("}]}", "}],\"calls\":1,\"replies\":2,"
             + "\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,\"refusedRecords\":6,\"kernels\":8,\"gpuTimeMs\":9,"
             + "\"waitedMs\":10,\"listener\":1,\"result\":1,\"reason\":\"r\",\"error\":false,\"bytes\":5,\"column\":0,"
-            + "\"chargedBytes\":5,\"passed\":false,\"ms\":1,\"sha256\":\"" + "ab".repeat(32) + "\",\"name\":\""
+            + "\"chargedBytes\":5,\"passed\":false,\"ms\":1,\"state\":0,\"sha256\":\"" + "ab".repeat(32)
+            + "\",\"name\":\""
             + "ab".repeat(16)
             + "\",\"handle\":\"" + "ab".repeat(64) + "\"}");
         Set<Class<?>> read = new HashSet<>();

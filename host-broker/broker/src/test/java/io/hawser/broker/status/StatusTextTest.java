@@ -57,7 +57,7 @@ class StatusTextTest {
     private String status(String vgpu) {
         return new StatusText(table, () -> sessions, new StatusText.Gpus(() -> devices, StatusTextTest::reading,
             () -> "580.159.03", (name, uuid) -> 300, name -> 37), LIBRARIES,
-            name -> new SwapInfo(false, name.length(), 20, 3, 4000, "")).of(vgpu, ROOM);
+            name -> new SwapInfo(false, name.length(), 20, 3, 4000, "", 0, 0, "")).of(vgpu, ROOM);
     }
 
     @Test

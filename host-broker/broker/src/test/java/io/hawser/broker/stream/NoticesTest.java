@@ -28,7 +28,7 @@ class NoticesTest {
     private static VgpuInfo swappable(String id, long residentBytes, long swappedBytes) {
         return new VgpuInfo("v", id, new VgpuInfo.Owner("none", ""), 8, 100, "shared", "any", List.of("tcp"), 0, "none",
             true, "rest", THEN, THEN, "ready", "", List.of(), 1, 0, 0, 0, new SwapInfo(swappedBytes == 0, residentBytes,
-                swappedBytes, 1, 0, ""));
+                swappedBytes, 1, 0, "", 0, 0, ""));
     }
 
     private static RegionInfo region(String state, String problem) {

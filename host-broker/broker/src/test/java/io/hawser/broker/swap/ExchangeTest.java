@@ -30,14 +30,14 @@ class ExchangeTest {
     private void open(long host, long allocated) {
         hostBytes = host;
         allocatedBytes = allocated;
-        residency = new Residency(new SwapRules(host, 0, PIECE, SECOND, SECOND, 4 * SECOND), () -> ROOM,
+        residency = new Residency(new SwapRules(host, 0, PIECE, SECOND, SECOND, 4 * SECOND, 0), () -> ROOM,
             () -> allocatedBytes, totals);
     }
 
     private enum Place { IN, DRAINING, LEAVING, OUT, ENTERING }
 
     /** A session as its worker moves it. */
-    private final class Session implements Residency.Seat {
+    private final class Session extends ShallowSeat {
         private final String vgpu;
         private Place place;
         private long heldBytes; // on the GPU

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 class ResidencyTest {
     private static final long ROOM = 100;
     private static final long SECOND = 1_000_000_000;
-    private static final SwapRules RULES = new SwapRules(10_000, 0, 1, 2 * SECOND, SECOND, 10 * SECOND);
+    private static final SwapRules RULES = new SwapRules(10_000, 0, 1, 2 * SECOND, SECOND, 10 * SECOND, 0);
     private static final int STEPS = 100_000;
 
     private final Map<String, Residency.Totals> totals = new HashMap<>();
@@ -23,7 +23,7 @@ class ResidencyTest {
     private long now = 1;
 
     /** A session that answers at the call of {@link #answer}. */
-    private final class Session implements Residency.Seat {
+    private final class Session extends ShallowSeat {
         private final String vgpu;
         private final long quota;
         private boolean isIn;

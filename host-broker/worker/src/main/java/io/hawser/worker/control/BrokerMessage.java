@@ -36,6 +36,18 @@ public sealed interface BrokerMessage {
         void handle(Keeper message, int descriptor) throws IOException;
         void handle(SwapOut message, int descriptor) throws IOException;
         void handle(SwapIn message, int descriptor) throws IOException;
+        void handle(SwapFreeze message, int descriptor) throws IOException;
+
+        /** Only the helper, which has no jail and no such handler, gets this order. */
+        default void handle(Checkpoint message, int descriptor) throws IOException {
+            throw new IOException("only a helper moves processes: pid=" + message.pid());
+        }
+
+        /** As for {@link Checkpoint}. */
+        default void handle(Restore message, int descriptor) throws IOException {
+            throw new IOException("only a helper moves processes: pid=" + message.pid());
+        }
+
         void handle(Stripe message, int descriptor) throws IOException;
         void handle(End message, int descriptor) throws IOException;
     }
@@ -262,6 +274,46 @@ public sealed interface BrokerMessage {
      * @param bytes limit of the memory that moves.
      */
     record SwapIn(long bytes) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /**
+     * Make no call of the driver while the session is out, or make calls again. The first is for a move of the whole
+     * process, in which each call of the driver would wait. The worker replies to it with {@link
+     * WorkerMessage.SwapFrozen}. {@link SwapIn} ends it as well.
+     *
+     * @param isFrozen whether the session makes no call.
+     */
+    record SwapFreeze(boolean isFrozen) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /**
+     * For the helper: move the GPU state of another worker to host memory. The helper replies with {@link
+     * WorkerMessage.ProcessMoved}.
+     *
+     * @param pid the process.
+     * @param bytes length of its state on the GPU, as far as it is known.
+     */
+    record Checkpoint(int pid, long bytes) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /**
+     * For the helper: move another worker back to the GPU. The helper replies with {@link WorkerMessage.ProcessMoved}.
+     *
+     * @param pid the process.
+     */
+    record Restore(int pid) implements BrokerMessage {
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);

@@ -67,6 +67,9 @@ public final class ControlCodec {
             case KEEPER -> new BrokerMessage.Keeper(node.path("out").asBoolean());
             case SWAP_OUT -> new BrokerMessage.SwapOut(number(node, "bytes"));
             case SWAP_IN -> new BrokerMessage.SwapIn(number(node, "bytes"));
+            case SWAP_FREEZE -> new BrokerMessage.SwapFreeze(node.path("frozen").asBoolean());
+            case CHECKPOINT -> new BrokerMessage.Checkpoint(small(node, "pid"), number(node, "bytes"));
+            case RESTORE -> new BrokerMessage.Restore(small(node, "pid"));
             case END -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
         };
     }

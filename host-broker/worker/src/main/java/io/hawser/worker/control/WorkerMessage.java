@@ -269,4 +269,31 @@ public sealed interface WorkerMessage {
             return WorkerMessageType.KEPT;
         }
     }
+
+    /**
+     * The session makes no call of the driver until {@link BrokerMessage.SwapIn} or {@link BrokerMessage.SwapFreeze}.
+     *
+     * @param stays why it goes on to make calls; empty when it makes none.
+     */
+    record SwapFrozen(String stays) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.SWAP_FROZEN;
+        }
+    }
+
+    /**
+     * The helper has moved a process, or has failed to.
+     *
+     * @param pid the process.
+     * @param result CUresult.
+     * @param state of the process afterwards, a CUprocessState.
+     * @param ms time that the move took.
+     */
+    record ProcessMoved(int pid, int result, int state, long ms) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.PROCESS_MOVED;
+        }
+    }
 }

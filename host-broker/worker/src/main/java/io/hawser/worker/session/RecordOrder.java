@@ -36,6 +36,7 @@ final class RecordOrder {
     private CallDispatcher dispatcher;
     private int answer; // CUresult for the request that is served; 0 for none
     private boolean isPaused;
+    private boolean isFrozen; // in a pause: no call of the driver may be made
     private Runnable whenHeld; // called for each record that the pause holds
 
     RecordOrder(Server server, Gates gates, Turns turns, StagingPool pool) {
@@ -70,6 +71,12 @@ final class RecordOrder {
     /** Ends {@link #pause}; the next {@link #settle} serves the records. */
     void resume() {
         isPaused = false;
+        isFrozen = false;
+    }
+
+    /** Sets whether a pause also holds questions about the state of work, whose answers need the driver. */
+    void freeze(boolean on) {
+        isFrozen = on;
     }
 
     /** Whether records wait. */
@@ -92,7 +99,7 @@ final class RecordOrder {
         if (isControl ? ControlRecords.endsHostFunction(opcode) : dispatcher.endsHostFunction(opcode)) {
             return server.serve(header, bytes, offset, memory);
         }
-        if (!isControl && (isPaused || !held.isEmpty()) && dispatcher.asks(opcode)
+        if (!isControl && !isFrozen && (isPaused || !held.isEmpty()) && dispatcher.asks(opcode)
             && mayOvertake(opcode, bytes.asSlice(offset,
                 header.lengthBytes()))) {
             boolean keeps = server.serve(header, bytes, offset, memory);

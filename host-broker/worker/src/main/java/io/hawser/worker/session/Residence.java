@@ -10,6 +10,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
@@ -28,7 +29,11 @@ import java.util.function.Consumer;
  * <p>The broker limits how much moves and raises the limit, so that two sessions can exchange their places.
  *
  * <p>While the slabs are out, the first record that waits makes the session ask the broker. With the broker's order
- * each slab gets new memory at its addresses, and then its bytes. Session thread only.
+ * each slab gets new memory at its addresses, and then its bytes.
+ *
+ * <p>A session that is out can be frozen, so that a helper can move the rest of the process's GPU state. It then makes
+ * no call of the driver, since each would wait, and holds questions about the state of work as well. Session thread
+ * only, except {@link #isFrozen}.
  */
 public final class Residence {
     /** How long running work may delay the way out. */
@@ -64,6 +69,8 @@ public final class Residence {
     private KeeperLink keeper; // null when there is none any more: the memory stays on the GPU
     private Consumer<WorkerMessage> broker;
     private boolean hasAsked; // for the way in
+    private volatile boolean isFrozen; // the worker's thread reads it at the session's end
+    private final List<Runnable> frozenSteps = new ArrayList<>(); // that need the driver
     private long sinceNs; // begin of the wait for running work
     private long copiesSinceNs; // of the copies that run
     private long copiesNs; // of the present move, without those that run
@@ -358,10 +365,71 @@ public final class Residence {
             limitBytes = Math.max(limitBytes, bytes);
             next();
         } else if (state == State.OUT) {
+            thaw();
             state = State.RETURNING;
             limitBytes = bytes;
             hasAsked = false;
             begin(session.objects().arena().pieces(true));
+        }
+    }
+
+    /** The broker wants to move the whole process. It gets {@link WorkerMessage.SwapFrozen}. */
+    public void freeze() {
+        if (state != State.OUT || hasAsked) {
+            refuseToFreeze("its guest waits for it");
+            return;
+        }
+        isFrozen = true;
+        order.freeze(true);
+        // Also ends the search for ended work, in which the backend asks the driver.
+        WorkEnd.await(session, this::frozen);
+    }
+
+    private void frozen() {
+        if (session.isOver() || !isFrozen) {
+            return;
+        } else if (hasAsked) {
+            refuseToFreeze("its guest waits for it");
+        } else if (session.isQuiet() && memoryWaits.isEmpty()) {
+            broker.accept(new WorkerMessage.SwapFrozen(""));
+        } else {
+            refuseToFreeze("its calls have not ended");
+        }
+    }
+
+    private void refuseToFreeze(String reason) {
+        thaw();
+        broker.accept(new WorkerMessage.SwapFrozen(reason));
+    }
+
+    /** The session can make calls of the driver again. */
+    public void thaw() {
+        isFrozen = false;
+        order.freeze(false);
+        List<Runnable> steps = List.copyOf(frozenSteps);
+        frozenSteps.clear();
+        steps.forEach(Runnable::run);
+    }
+
+    /** Whether each call of the driver may wait without limit. Any thread. */
+    public boolean isFrozen() {
+        return isFrozen;
+    }
+
+    /** Runs a step that needs the driver: now, or when the session is no longer frozen, for which it then asks. */
+    public void whenThawed(Runnable step) {
+        if (isFrozen) {
+            frozenSteps.add(step);
+            ask();
+        } else {
+            step.run();
+        }
+    }
+
+    /** A record arrives. */
+    void touch() {
+        if (isFrozen) {
+            ask();
         }
     }
 

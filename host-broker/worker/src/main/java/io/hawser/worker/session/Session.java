@@ -215,6 +215,7 @@ public final class Session implements RecordHandler {
         if (ended) {
             return false;
         }
+        residence.touch(); // before memory for the record, which can need the driver
         int opcode = header.opcode();
         if (!ControlRecords.isRequest(opcode) && !dispatcher.isKnown(opcode)) {
             refuse("a record's opcode must be one of the description: opcode=0x" + Integer.toHexString(opcode)
@@ -551,11 +552,7 @@ public final class Session implements RecordHandler {
         return callbacks;
     }
 
-    /**
-     * Graph nodes that call the guest.
-     *
-     * @return never null.
-     */
+    /** Graph nodes that call the guest. */
     public GraphCallbacks graphCallbacks() {
         return graphCallbacks;
     }

@@ -45,6 +45,9 @@ class ControlCodecTest {
         assertEquals(new BrokerMessage.NotFound("ef"), decode("{\"type\":\"notfound\",\"name\":\"ef\"}"));
         assertEquals(new BrokerMessage.Keep(9, 8), decode("{\"type\":\"keep\",\"maxBytes\":9,\"aheadBytes\":8}"));
         assertEquals(new BrokerMessage.Keeper(true), decode("{\"type\":\"keeper\",\"out\":true}"));
+        assertEquals(new BrokerMessage.SwapFreeze(true), decode("{\"type\":\"swapfreeze\",\"frozen\":true}"));
+        assertEquals(new BrokerMessage.Checkpoint(7, 8), decode("{\"type\":\"checkpoint\",\"pid\":7,\"bytes\":8}"));
+        assertEquals(new BrokerMessage.Restore(7), decode("{\"type\":\"restore\",\"pid\":7}"));
         assertEquals(new BrokerMessage.End("why"), decode("{\"type\":\"end\",\"reason\":\"why\"}"));
         assertNull(decode("{\"type\":\"fromTheFuture\"}"));
     }
@@ -61,6 +64,7 @@ class ControlCodecTest {
                 + "\"slotCount\":4294967297,\"slot\":3,\"kind\":1}",
             "{\"type\":\"assign\",\"sessionId\":1,\"memoryBytes\":0,\"carrier\":\"shm\",\"regionBytes\":1048576,"
                 + "\"slotCount\":4,\"slot\":2147483648,\"kind\":1}",
+            "{\"type\":\"restore\"}", "{\"type\":\"checkpoint\",\"pid\":4294967297,\"bytes\":0}",
             "{\"type\":\"ledger\",\"slots\":-1,\"slot\":0}"}) {
             assertThrows(IOException.class, () -> decode(json), json);
         }
@@ -86,7 +90,8 @@ class ControlCodecTest {
     void shouldReadEachTypeThatTheBrokerSends() throws IOException {
         for (BrokerMessageType type : BrokerMessageType.values()) {
             assertNotNull(decode("{\"type\":\"" + type.wireName() + "\",\"sessionId\":1,\"memoryBytes\":0,"
-                + "\"bytes\":1,\"slots\":1,\"slot\":0,\"column\":0,\"maxBytes\":1,\"aheadBytes\":0}"), type.wireName());
+                + "\"pid\":1,\"bytes\":1,\"slots\":1,\"slot\":0,\"column\":0,\"maxBytes\":1,\"aheadBytes\":0}"),
+                type.wireName());
         }
     }
 
@@ -100,7 +105,8 @@ class ControlCodecTest {
             new WorkerMessage.Unshare("n"), new WorkerMessage.Find("n"),
             new WorkerMessage.Release("n"), new WorkerMessage.SwappedOut(1, 2, ""),
             new WorkerMessage.SwappedIn(1, 2, ""), new WorkerMessage.SwapWanted(),
-            new WorkerMessage.SwapMoved(1), new WorkerMessage.Kept(1));
+            new WorkerMessage.SwapMoved(1), new WorkerMessage.Kept(1), new WorkerMessage.SwapFrozen(""),
+            new WorkerMessage.ProcessMoved(1, 0, 2, 3));
         List<String> written = new ArrayList<>();
         for (WorkerMessage message : all) {
             written.add(new ObjectMapper().readTree(codec.encode(message)).path("type").asText());

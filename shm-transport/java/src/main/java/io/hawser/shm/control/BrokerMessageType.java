@@ -24,6 +24,9 @@ public enum BrokerMessageType {
     KEEPER("keeper"),
     SWAP_OUT("swapout"),
     SWAP_IN("swapin"),
+    SWAP_FREEZE("swapfreeze"),
+    CHECKPOINT("checkpoint"),
+    RESTORE("restore"),
     STRIPE("stripe"),
     END("end");
 

@@ -22,7 +22,9 @@ public enum WorkerMessageType {
     SWAPPED_IN("swappedin"),
     SWAP_WANTED("swapwanted"),
     SWAP_MOVED("swapmoved"),
-    KEPT("kept");
+    KEPT("kept"),
+    SWAP_FROZEN("swapfrozen"),
+    PROCESS_MOVED("processmoved");
 
     private final String wireName;
 
