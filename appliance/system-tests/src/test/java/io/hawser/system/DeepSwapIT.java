@@ -250,6 +250,20 @@ class DeepSwapIT {
             .count();
     }
 
+    /** A helper that stands still for 30 s is killed, and costs the session that it moves. */
+    @Test
+    void shouldEndTheSessionWhoseMoveHangs() throws Exception {
+        try (GuestProgram left = startIdle("left"); GuestProgram right = startIdle("right")) {
+            awaitDeep("left");
+            try (StoppedHelper stopped = new StoppedHelper()) {
+                left.release();
+                awaitSessions(1);
+            }
+            end(left, right, false, true, Victim.HELPER);
+        }
+        assertWorks();
+    }
+
     private static void end(GuestProgram left, GuestProgram right, boolean leftGoesOn, boolean rightGoesOn,
         Victim victim) throws Exception {
         if (victim != Victim.GUEST) {
