@@ -8,7 +8,7 @@ public interface Seat {
     /** Sends the worker {@code FREE}, {@code OPEN}, {@code TURN}, {@code WAIT} or {@code NEXT}. */
     void setPermit(int permit);
 
-    /** What the worker has copied between host and device, in units of its page; a seat that copies nothing has 0. */
+    /** Returns how much the worker has copied between host and device, in units of its page; 0 if it copies nothing. */
     default int copied() {
         return 0;
     }

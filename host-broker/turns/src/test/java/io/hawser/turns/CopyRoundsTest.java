@@ -11,7 +11,7 @@ class CopyRoundsTest {
     private static final long MS = 1_000_000;
     private static final long TICK_NS = CopyRounds.TICK_NS;
     private static final TurnRules RULES = new TurnRules(4 * MS, 20 * MS, 0);
-    /** What a worker that copies as fast as it can copies in a tick, in units. */
+    /** Units that a worker without a limit copies in a tick. */
     private static final int MUCH = (int) (1L << 30 >> 16);
 
     private boolean leavesEqual = true;

@@ -1,6 +1,6 @@
 package io.hawser.broker.session;
 
-/** Who has failed under NVIDIA's MPS, by the error that a worker reports. */
+/** The part of NVIDIA's MPS that has failed, by the error that a worker reports. */
 enum MpsFault {
     /** A kernel of one of MPS's clients: all work on its GPUs is lost, and MPS's server stays. */
     CLIENT("a fault of one program on its GPU under MPS has ended all work there"),

@@ -22,7 +22,7 @@ import java.nio.ByteOrder;
  *      8  broker  copies: {@link #UNCOUNTED}, {@link #REPORTED}, {@link #COUNTED}, or a limit in KiB
  *    128  worker  state: {@link #IDLE}, {@link #WANTS} or {@link #BUSY}
  *    132  worker  waiting: not 0 while the worker sleeps until the permit changes; the broker resets it to 0
- *    136  worker  copied: what the worker has copied, in units of {@link #COPIED_UNIT_BYTES}, modulo 2^32
+ *    136  worker  copied: number of {@link #COPIED_UNIT_BYTES} that the worker has copied, modulo 2^32
  * </pre>
  *
  * <p>Each side stores its own word and then reads the other's, with sequential consistency. A worker that begins stores
@@ -146,7 +146,7 @@ public final class TurnPage implements AutoCloseable {
         I32.setVolatile(page, COPIES_OFFSET, copies);
     }
 
-    /** What the worker has copied, in units of {@link #COPIED_UNIT_BYTES}; only differences count. Broker. */
+    /** Returns how many {@link #COPIED_UNIT_BYTES} the worker has copied; only differences count. Broker. */
     public int copied() {
         return (int) I32.getVolatile(page, COPIED_OFFSET);
     }
