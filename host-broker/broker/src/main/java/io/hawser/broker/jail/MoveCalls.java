@@ -18,9 +18,10 @@ final class MoveCalls {
     private static final int MAX_HARMLESS_A_SECOND = 500;
 
     private static final String PARAMETERS = "/proc/driver/nvidia/params"; // of the kernel's driver; no secrets
-    private static final String BLOCK_SIZE = "/sys/devices/system/memory/block_size_bytes";
+    private static final Set<String> TRIED = Set.of("/sys/devices/system/memory/block_size_bytes", "/proc/devices");
     /** The program that makes device files, the links to them, and the memory node of a GPU. */
     private static final Pattern DEVICE_SET_UP = Pattern.compile("/usr/bin/nvidia-modprobe|/dev/char(/195:[0-9]{1,3})?"
+        + "|/sys/module/nvidia(_uvm)?/initstate"
         + "|/proc/driver/nvidia/gpus/[0-9a-fA-F:.]{1,20}/numa_status");
 
     private final Set<String> devices;
@@ -48,7 +49,7 @@ final class MoveCalls {
     /** Whether the driver makes this call for a move, and does without its success. */
     boolean isTried(int number, String path) {
         return switch (number) {
-            case Watcher.OPENAT -> BLOCK_SIZE.equals(path);
+            case Watcher.OPENAT -> TRIED.contains(path);
             case Watcher.STAT, Watcher.NEWFSTATAT, Watcher.UNLINK, Watcher.SYMLINK ->
                 DEVICE_SET_UP.matcher(path).matches();
             case Watcher.ACCESS -> devices.contains(path) || DEVICE_SET_UP.matcher(path).matches();

@@ -297,8 +297,14 @@ public final class Watcher {
         }
     }
 
-    /** Whether the dynamic linker searches a library, or a folder with libraries or variants of them. */
+    /**
+     * Whether the dynamic linker searches a library, or a folder with libraries or variants of them. It searches in the
+     * current folder where LD_LIBRARY_PATH has an empty part.
+     */
     private boolean isSearch(int number, String path) {
+        if (number == OPENAT && path.indexOf('/') < 0 && path.contains(".so")) {
+            return true;
+        }
         return number == NEWFSTATAT ? path.startsWith("/lib") || path.startsWith("/usr/lib")
             || folders.stream().anyMatch(path::startsWith) : stems.contains(stem(path));
     }

@@ -108,13 +108,22 @@ class WatcherIT {
     void shouldNeitherLogNorCountRefusalsOfMoves() throws Exception {
         List<String> refusals = watchLogged(120, "stat:/usr/bin/nvidia-modprobe", "access:/usr/bin/nvidia-modprobe",
             "stat:/dev/char/195:255", "unlink:/dev/char/195:0", "symlink:/dev/char/195:255",
-            "0:/sys/devices/system/memory/block_size_bytes", "access:/dev/null",
+            "0:/sys/devices/system/memory/block_size_bytes", "access:/dev/null", "0:/proc/devices",
+            "access:/sys/module/nvidia/initstate", "access:/sys/module/nvidia_uvm/initstate",
             "stat:/proc/driver/nvidia/gpus/0000:00:06.0/numa_status");
         assertEquals(List.of(), refusals);
         assertFalse(abuse.isDone());
         List<String> others = List.of("unlink:/usr/bin/nvidia-modprobe/x", "stat:/dev/char/1:3", "access:/etc/passwd",
+            "access:/sys/module/ext4/initstate",
             "0:/proc/driver/nvidia/gpus/0000:00:06.0/numa_status", "symlink:/dev/nvidia0", "0:/dev/char/195:0");
         assertEquals(others.size(), watchLogged(1, others.toArray(new String[0])).size());
+    }
+
+    /** A library's name without a folder: LD_LIBRARY_PATH has an empty part. */
+    @Test
+    void shouldNotLogThatTheLinkerSearchesTheCurrentFolder() throws Exception {
+        assertEquals(List.of(), watchLogged(1, "0:libcuda.so.1"));
+        assertEquals(2, watchLogged(1, "0:secret", "0:folder/libcuda.so.1").size());
     }
 
     /** The log lines of a watcher whose process makes the calls so often, with a pause after every 200 calls. */
