@@ -125,22 +125,6 @@ class DeepSwapIT {
         return named("keeps the memory of swapped sessions");
     }
 
-    /** A helper that stands still until this object's end. */
-    private static final class StoppedHelper implements AutoCloseable {
-        private final ProcessHandle process = ProcessHandle.of(helper()).orElseThrow();
-
-        StoppedHelper() throws IOException, InterruptedException {
-            Signals.send("STOP", process.pid());
-        }
-
-        @Override
-        public void close() throws IOException, InterruptedException {
-            if (process.isAlive()) {
-                Signals.send("CONT", process.pid());
-            }
-        }
-    }
-
     private static void assertWorks() throws Exception {
         Await.until("a keeper", () -> ProcessHandle.of(keeper()).isPresent() ? "" : "the last one was " + keeper());
         try (GuestProgram left = startIdle("left"); GuestProgram right = startIdle("right")) {
@@ -205,7 +189,7 @@ class DeepSwapIT {
         try (GuestProgram left = startIdle("left")) {
             long before = orders();
             GuestProgram right;
-            try (StoppedHelper stopped = new StoppedHelper()) {
+            try (StoppedProcess stopped = new StoppedProcess(helper())) {
                 right = startIdle("right");
                 Await.until("the order to the helper", () -> orders() > before ? "" : swap("left").toString());
                 kill(victim, left, right);
@@ -225,7 +209,7 @@ class DeepSwapIT {
     void shouldLeaveNothingOfWhatIsKilledDuringTheMoveBack(Victim victim) throws Exception {
         try (GuestProgram left = startIdle("left"); GuestProgram right = startIdle("right")) {
             awaitDeep("left");
-            try (StoppedHelper stopped = new StoppedHelper()) {
+            try (StoppedProcess stopped = new StoppedProcess(helper())) {
                 left.release();
                 Await.until("vGPU left to be on its way back", () -> {
                     JsonNode swap = swap("left");
@@ -255,7 +239,7 @@ class DeepSwapIT {
     void shouldEndTheSessionWhoseMoveHangs() throws Exception {
         try (GuestProgram left = startIdle("left"); GuestProgram right = startIdle("right")) {
             awaitDeep("left");
-            try (StoppedHelper stopped = new StoppedHelper()) {
+            try (StoppedProcess stopped = new StoppedProcess(helper())) {
                 left.release();
                 awaitSessions(1);
             }

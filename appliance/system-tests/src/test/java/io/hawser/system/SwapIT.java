@@ -181,7 +181,7 @@ class SwapIT {
     void shouldLeaveNothingOfWhatIsKilledOnTheWayOut(Victim victim) throws Exception {
         try (GuestProgram left = startIdle("left")) {
             GuestProgram right;
-            try (StoppedKeeper stopped = new StoppedKeeper()) {
+            try (StoppedProcess stopped = new StoppedProcess(keeper())) {
                 right = start("right", "--rounds", "2");
                 Await.until("vGPU left to be on its way out", () -> {
                     JsonNode swap = swap("left");
@@ -210,7 +210,7 @@ class SwapIT {
                 right.await().assertPassed();
             }
             GuestProgram right;
-            try (StoppedKeeper stopped = new StoppedKeeper()) {
+            try (StoppedProcess stopped = new StoppedProcess(keeper())) {
                 left.release();
                 Await.until("vGPU left to be on its way back", () -> {
                     JsonNode swap = swap("left");
@@ -237,22 +237,6 @@ class SwapIT {
             case KEEPER -> Signals.send("KILL", keeper());
             case WORKER -> Signals.send("KILL", session(left).path("workerPid").asLong());
             case OTHER_WORKER -> Signals.send("KILL", session(right).path("workerPid").asLong());
-        }
-    }
-
-    /** A keeper that stands still until its end or this object's. */
-    private static final class StoppedKeeper implements AutoCloseable {
-        private final ProcessHandle process = ProcessHandle.of(keeper()).orElseThrow();
-
-        StoppedKeeper() throws IOException, InterruptedException {
-            Signals.send("STOP", process.pid());
-        }
-
-        @Override
-        public void close() throws IOException, InterruptedException {
-            if (process.isAlive()) {
-                Signals.send("CONT", process.pid());
-            }
         }
     }
 

@@ -1,0 +1,21 @@
+package io.hawser.system;
+
+import java.io.IOException;
+
+/** A process that stands still until its end or this object's. */
+final class StoppedProcess implements AutoCloseable {
+    private final ProcessHandle process;
+
+    /** Stops a process that there is. */
+    StoppedProcess(long pid) throws IOException, InterruptedException {
+        process = ProcessHandle.of(pid).orElseThrow();
+        Signals.send("STOP", pid);
+    }
+
+    @Override
+    public void close() throws IOException, InterruptedException {
+        if (process.isAlive()) {
+            Signals.send("CONT", process.pid());
+        }
+    }
+}
