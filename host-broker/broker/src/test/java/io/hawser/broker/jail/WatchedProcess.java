@@ -84,7 +84,7 @@ final class WatchedProcess {
         return 0;
     }
 
-    /** Lets a second pass, after which the watcher counts anew. */
+    /** Waits for more than a second. The watcher then counts from 0 again. */
     private static long pause() {
         try {
             Thread.sleep(1100);

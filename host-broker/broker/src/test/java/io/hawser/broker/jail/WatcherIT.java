@@ -84,7 +84,7 @@ class WatcherIT {
         assertTrue(descriptor(lines.get(8)) > 2, lines::toString);
     }
 
-    /** What NVIDIA's driver needs when a helper moves the process, and no more. */
+    /** The worker can read these files, which NVIDIA's driver needs for a move, and no others. */
     @Test
     void shouldLendWhatAMoveNeeds() throws Exception {
         List<String> lines = watch(Set.of("/dev/null", "/dev/gone"), "maps:/proc/self/maps", "1:/proc/self/maps",
