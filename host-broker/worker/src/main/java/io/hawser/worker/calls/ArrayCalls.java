@@ -260,7 +260,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
         ArrayBox box = ArrayBox.of(origin, extent);
         long spanBytes = RegionCopies.spanBytes(host, extent);
         if (check(call, call.lastObject(), box) && region.allows(call, host.offset(), spanBytes, chunk)) {
-            rounds.issued(toArray ? Direction.TO_DEVICE : Direction.TO_HOST, box.bytes(), call.lastStream());
+            rounds.issued(Direction.of(toArray), box.bytes(), call.lastStream());
             region.settle(call, chunk, toArray ? 0 : host.offset() + spanBytes,
                 box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
                     CUmemorytype.CU_MEMORYTYPE_HOST, region.bytes(host.offset(), spanBytes, chunk).address(),

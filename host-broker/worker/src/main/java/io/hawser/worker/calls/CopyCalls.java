@@ -168,7 +168,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
             call.fail(CudaResult.INVALID_VALUE);
             return;
         }
-        rounds.issued(toDevice ? Direction.TO_DEVICE : Direction.TO_HOST, box.bytes(), call.lastStream());
+        rounds.issued(Direction.of(toDevice), box.bytes(), call.lastStream());
         MemorySegment memory = region.bytes(host.offset(), span, chunk);
         region.settle(call, chunk, toDevice ? 0 : host.offset() + span,
             toDevice ? boxes.write(box, memory, layout, stream)

@@ -22,7 +22,12 @@ public final class CopyWindow {
         /** From the device to the host. */
         TO_HOST,
         /** It does not copy between host and device. */
-        NONE
+        NONE;
+
+        /** The direction of a copy between host and device. */
+        public static Direction of(boolean toDevice) {
+            return toDevice ? TO_DEVICE : TO_HOST;
+        }
     }
 
     /**
