@@ -1,6 +1,6 @@
 /*
- * A carrier moves the bytes of one ordered stream each way. The channel above it knows no sockets and no rings. A new
- * carrier (shared memory, RDMA) implements these operations in a folder of its own.
+ * A carrier moves the bytes of one ordered stream each way. The channel above it knows no sockets and no rings. Each
+ * carrier implements these operations in a folder of its own.
  */
 #ifndef HWS_CARRIER_H
 #define HWS_CARRIER_H
@@ -13,7 +13,7 @@
 typedef struct hws_carrier hws_carrier_t;
 
 typedef struct hws_carrier_ops {
-    const char *name; /* as statistics show it: "tcp", "shm" */
+    const char *name; /* as statistics show it: "tcp", "shm", "rdma" */
 
     /*
      * Sending is a copy into memory that the other end reads. The channel then sends each record at once, under its
@@ -39,6 +39,9 @@ typedef struct hws_carrier_ops {
 
     /* Explains why send or receive failed; NULL where errno is enough. The function itself may be NULL. */
     const char *(*fault)(hws_carrier_t *carrier);
+
+    /* The descriptor that is readable when something has arrived, or when the other end has closed; -1 for none. */
+    int (*descriptor)(hws_carrier_t *carrier);
 
     /* Makes the blocked and all later operations of every thread fail. Any thread. */
     void (*shutdown)(hws_carrier_t *carrier);

@@ -22,7 +22,28 @@ typedef struct hws_settings {
     char token[400];
     char token_file[512];
     char from[512]; /* where the broker is set */
+    char rdma_device[64];
+    char rdma[6][12]; /* the texts of rdma_numbers */
 } hws_settings_t;
+
+/* The numbers of RDMA, by their names in the environment and in the file. */
+static const struct {
+    const char *name, *key;
+    unsigned long most;
+    size_t offset;
+} rdma_numbers[] = {
+    {"HAWSER_RDMA_PORT", "rdma_port", 255, offsetof(hws_rdma_options_t, port)},
+    {"HAWSER_RDMA_GID_INDEX", "rdma_gid_index", 255, offsetof(hws_rdma_options_t, gid_index)},
+    {"HAWSER_RDMA_PARTITION", "rdma_partition", 65535, offsetof(hws_rdma_options_t, partition)},
+    {"HAWSER_RDMA_SERVICE_LEVEL", "rdma_service_level", 15, offsetof(hws_rdma_options_t, service_level)},
+    {"HAWSER_RDMA_TRAFFIC_CLASS", "rdma_traffic_class", 255, offsetof(hws_rdma_options_t, traffic_class)},
+    {"HAWSER_RDMA_RETRY_MS", "rdma_retry_ms", 600000, offsetof(hws_rdma_options_t, retry_ms)},
+};
+
+#define RDMA_NUMBERS (sizeof rdma_numbers / sizeof rdma_numbers[0])
+
+_Static_assert(RDMA_NUMBERS == sizeof(((hws_settings_t *) 0)->rdma) / sizeof(((hws_settings_t *) 0)->rdma[0]),
+               "a text for each number");
 
 static int copy_text(char *target, size_t capacity, const char *text) {
     size_t length = strlen(text);
@@ -74,6 +95,15 @@ static int take_value(hws_settings_t *settings, const char *key, char *value) {
     }
     if (strcmp(key, "token_file") == 0) {
         return settings->token_file[0] ? 0 : copy_text(settings->token_file, sizeof settings->token_file, value);
+    }
+    if (strcmp(key, "rdma_device") == 0) {
+        return settings->rdma_device[0] ? 0
+                                        : copy_text(settings->rdma_device, sizeof settings->rdma_device, value);
+    }
+    for (size_t i = 0; i < RDMA_NUMBERS; i++) {
+        if (strcmp(key, rdma_numbers[i].key) == 0) {
+            return settings->rdma[i][0] ? 0 : copy_text(settings->rdma[i], sizeof settings->rdma[i], value);
+        }
     }
     return 0; /* keys of newer versions */
 }
@@ -224,15 +254,34 @@ static int take_environment(const char *name, char *target, size_t capacity, cha
 
 static int take_carrier(hws_config_t *config, const char *name, char *error, size_t capacity) {
     static const char *const names[] = {
-        [HWS_CARRIER_AUTO] = "auto", [HWS_CARRIER_SHM] = "shm", [HWS_CARRIER_TCP] = "tcp"};
+        [HWS_CARRIER_AUTO] = "auto", [HWS_CARRIER_SHM] = "shm", [HWS_CARRIER_TCP] = "tcp", [HWS_CARRIER_RDMA] = "rdma"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (*name == '\0' || strcmp(name, names[i]) == 0) {
             config->carrier = (hws_carrier_choice_t) i;
             return 0;
         }
     }
-    snprintf(error, capacity, "a carrier must be auto, shm or tcp: \"%s\"", name);
+    snprintf(error, capacity, "a carrier must be auto, shm, tcp or rdma: \"%s\"", name);
     return -1;
+}
+
+/* Takes the numbers of RDMA, which have defaults. */
+static int take_rdma(hws_config_t *config, const hws_settings_t *settings, char *error, size_t capacity) {
+    config->rdma.gid_index = -1;
+    for (size_t i = 0; i < RDMA_NUMBERS; i++) {
+        const char *text = settings->rdma[i];
+        unsigned long value = strtoul(text, NULL, 10);
+        if (*text == '\0') {
+            continue;
+        }
+        if (strspn(text, "0123456789") != strlen(text) || value > rdma_numbers[i].most) {
+            snprintf(error, capacity, "%s must be 0..%lu: \"%s\"", rdma_numbers[i].name, rdma_numbers[i].most, text);
+            return -1;
+        }
+        uint32_t number = (uint32_t) value;
+        memcpy((char *) &config->rdma + rdma_numbers[i].offset, &number, sizeof number);
+    }
+    return copy_text(config->rdma_device, sizeof config->rdma_device, settings->rdma_device);
 }
 
 static int take_timeout(hws_config_t *config, char *error, size_t capacity) {
@@ -293,9 +342,15 @@ int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity
         {"HAWSER_TOKEN", settings.token, sizeof settings.token},
         {"HAWSER_TOKEN_FILE", settings.token_file, sizeof settings.token_file},
         {"HAWSER_SYSFS", config.sysfs, sizeof config.sysfs},
+        {"HAWSER_RDMA_DEVICE", settings.rdma_device, sizeof settings.rdma_device},
     };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         if (take_environment(variables[i].name, variables[i].target, variables[i].capacity, error_p, error_capacity)) {
+            return -1;
+        }
+    }
+    for (size_t i = 0; i < RDMA_NUMBERS; i++) {
+        if (take_environment(rdma_numbers[i].name, settings.rdma[i], sizeof settings.rdma[i], error_p, error_capacity)) {
             return -1;
         }
     }
@@ -304,10 +359,11 @@ int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity
     }
     if (take_timeout(&config, error_p, error_capacity) != 0 || read_files(&settings, error_p, error_capacity) != 0
         || take_carrier(&config, settings.carrier, error_p, error_capacity) != 0
+        || take_rdma(&config, &settings, error_p, error_capacity) != 0
         || take_broker(&config, &settings, error_p, error_capacity) != 0) {
         return -1;
     }
-    if (config.carrier == HWS_CARRIER_TCP && config.missing[0] != '\0') {
+    if ((config.carrier == HWS_CARRIER_TCP || config.carrier == HWS_CARRIER_RDMA) && config.missing[0] != '\0') {
         snprintf(error_p, error_capacity, "%s", config.missing);
         return -1;
     }

@@ -176,9 +176,32 @@ static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, ch
     return 0;
 }
 
-/* Sends the last record of this end: the proof, and for a stripe the session that it joins. */
-static int send_proof(hws_carrier_t *carrier, hws_purpose_t purpose, const uint8_t proof[HWS_PROOF_BYTES],
-                      const hws_welcome_t *session, uint32_t timeout_ms, char *error, size_t capacity) {
+/* What this end wants beside the proof. */
+typedef struct hws_wanted {
+    hws_purpose_t purpose;
+    const hws_welcome_t *session; /* the one that a stripe joins */
+    const uint8_t *offer;         /* this end of RDMA; NULL for none */
+} hws_wanted_t;
+
+/* Sends the proof and an offer. */
+static int send_open(hws_carrier_t *carrier, const uint8_t proof[HWS_PROOF_BYTES], const uint8_t *offer,
+                     uint32_t timeout_ms, char *error, size_t capacity) {
+    uint8_t payload[HWS_OPEN_FIXED_BYTES + HWS_RDMA_END_BYTES] = {0};
+    const uint32_t bytes = HWS_RDMA_END_BYTES;
+    memcpy(payload + HWS_OPEN_PROOF_OFFSET, proof, HWS_PROOF_BYTES);
+    memcpy(payload + HWS_OPEN_OFFER_OFFSET, &bytes, sizeof bytes);
+    memcpy(payload + HWS_OPEN_FIXED_BYTES, offer, bytes);
+    return send_record(carrier, HWS_CONTROL_OPEN, 2, payload, sizeof payload, timeout_ms, error, capacity);
+}
+
+/* Sends the last record of this end: the proof, with an offer, or for a stripe with the session that it joins. */
+static int send_proof(hws_carrier_t *carrier, const hws_wanted_t *wanted, const uint8_t proof[HWS_PROOF_BYTES],
+                      uint32_t timeout_ms, char *error, size_t capacity) {
+    hws_purpose_t purpose = wanted->purpose;
+    const hws_welcome_t *session = wanted->session;
+    if (wanted->offer != NULL) {
+        return send_open(carrier, proof, wanted->offer, timeout_ms, error, capacity);
+    }
     if (purpose != HWS_PURPOSE_JOIN) {
         return send_record(carrier, purpose == HWS_PURPOSE_STATUS ? HWS_CONTROL_ASK_STATUS : HWS_CONTROL_PROOF, 2,
                            proof, HWS_PROOF_BYTES, timeout_ms, error, capacity);
@@ -193,11 +216,11 @@ static int send_proof(hws_carrier_t *carrier, hws_purpose_t purpose, const uint8
 /*
  * Sends HELLO, receives CHALLENGE and sends the guest's proof. A broker that has not proved itself gets the guest's
  * proof all the same, so that a broker without the token can report that. The caller accepts only REFUSED from such a
- * broker. `session` is the session that a connection joins; nonce receives the nonce of HELLO.
+ * broker. nonce receives the nonce of HELLO.
  */
-static int introduce(hws_carrier_t *carrier, const hws_config_t *config, hws_purpose_t purpose,
-                     const hws_welcome_t *session, uint64_t description_hash, uint8_t nonce[NONCE_BYTES],
-                     bool *is_proved_p, char *error, size_t capacity) {
+static int introduce(hws_carrier_t *carrier, const hws_config_t *config, const hws_wanted_t *wanted,
+                     uint64_t description_hash, uint8_t nonce[NONCE_BYTES], bool *is_proved_p, char *error,
+                     size_t capacity) {
     uint8_t hello[MAX_HELLO_BYTES], payload[MAX_HANDSHAKE_PAYLOAD_BYTES], proof[HWS_PROOF_BYTES];
     if (getrandom(nonce, NONCE_BYTES, 0) != NONCE_BYTES) {
         snprintf(error, capacity, "no random numbers for the handshake: %s", strerror(errno));
@@ -224,9 +247,9 @@ static int introduce(hws_carrier_t *carrier, const hws_config_t *config, hws_pur
     hws_transcript_t transcript = {payload + HWS_CHALLENGE_SERVER_NONCE_OFFSET, hello, hello_bytes};
     hws_token_keys_derive(config->secret, &keys);
     *is_proved_p = hws_handshake_proof_is_of_broker(&keys, &transcript, payload + HWS_CHALLENGE_SERVER_PROOF_OFFSET);
-    hws_handshake_proof_of_guest(&keys, purpose, &transcript, proof);
+    hws_handshake_proof_of_guest(&keys, wanted->purpose, &transcript, proof);
     explicit_bzero(&keys, sizeof keys);
-    return send_proof(carrier, purpose, proof, session, config->connect_timeout_ms, error, capacity);
+    return send_proof(carrier, wanted, proof, config->connect_timeout_ms, error, capacity);
 }
 
 static int require_proof(bool is_proved, char *error, size_t capacity) {
@@ -237,18 +260,18 @@ static int require_proof(bool is_proved, char *error, size_t capacity) {
     return 0;
 }
 
-int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
-                  hws_welcome_t *welcome_p, char *error_p, size_t error_capacity) {
+/* Runs the handshake up to WELCOME. */
+static int begin_session(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                         const uint8_t *offer, hws_welcome_t *welcome_p, char *error, size_t capacity) {
+    const hws_wanted_t wanted = {.purpose = HWS_PURPOSE_SESSION, .offer = offer};
     bool is_proved = false;
     uint8_t nonce[NONCE_BYTES];
     hws_welcome_t welcome;
-    if (introduce(carrier, config, HWS_PURPOSE_SESSION, NULL, description_hash, nonce, &is_proved, error_p,
-                  error_capacity)
+    if (introduce(carrier, config, &wanted, description_hash, nonce, &is_proved, error, capacity) != 0
+        || hws_handshake_await_welcome(carrier, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, &welcome, error,
+                                       capacity)
             != 0
-        || hws_handshake_await_welcome(carrier, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, &welcome, error_p,
-                                       error_capacity)
-            != 0
-        || require_proof(is_proved, error_p, error_capacity) != 0) {
+        || require_proof(is_proved, error, capacity) != 0) {
         return -1;
     }
     memcpy(welcome.session_nonce, nonce, sizeof welcome.session_nonce);
@@ -256,14 +279,53 @@ int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t d
     return 0;
 }
 
+int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                  hws_welcome_t *welcome_p, char *error_p, size_t error_capacity) {
+    return begin_session(carrier, config, description_hash, NULL, welcome_p, error_p, error_capacity);
+}
+
+/* Takes ANSWER. Its reason is text that the worker chooses, so it is cut. */
+static int take_answer(const hws_reader_t *reader, hws_answer_t *answer, char *error, size_t capacity) {
+    uint32_t end = 0, reason = 0;
+    bool is_sound = reader->header.opcode == HWS_CONTROL_ANSWER && reader->payload_bytes >= HWS_ANSWER_FIXED_BYTES;
+    if (is_sound) {
+        memcpy(&end, reader->payload + HWS_ANSWER_END_OFFSET, sizeof end);
+        memcpy(&reason, reader->payload + HWS_ANSWER_REASON_OFFSET, sizeof reason);
+        is_sound = (end == 0 || end == HWS_RDMA_END_BYTES) && reason <= HWS_MAX_TEXT_BYTES
+            && HWS_ANSWER_FIXED_BYTES + hws_pad8(end) + hws_pad8(reason) == reader->payload_bytes;
+    }
+    if (!is_sound) {
+        snprintf(error, capacity, "the worker's answer to OPEN is invalid: record %u of %u bytes",
+                 reader->header.opcode, reader->payload_bytes);
+        return -1;
+    }
+    const uint8_t *data = reader->payload + HWS_ANSWER_FIXED_BYTES;
+    *answer = (hws_answer_t) {.accepted = end != 0};
+    memcpy(answer->end, data, end);
+    snprintf(answer->reason, sizeof answer->reason, "%.*s", (int) reason, (const char *) data + end);
+    return 0;
+}
+
+int hws_handshake_with_offer(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                             const uint8_t *offer, hws_welcome_t *welcome_p, hws_answer_t *answer_p, char *error_p,
+                             size_t error_capacity) {
+    uint8_t payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
+    hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
+    if (begin_session(carrier, config, description_hash, offer, welcome_p, error_p, error_capacity) != 0
+        || receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity) != 0
+        || take_answer(&reader, answer_p, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    return carrier->ops->set_timeout(carrier, 0);
+}
+
 int hws_handshake_join(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                        const hws_welcome_t *session, uint32_t *first_chunk_p, char *error_p, size_t error_capacity) {
+    const hws_wanted_t wanted = {.purpose = HWS_PURPOSE_JOIN, .session = session};
     bool is_proved = false;
     uint8_t nonce[NONCE_BYTES], payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
     hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
-    if (introduce(carrier, config, HWS_PURPOSE_JOIN, session, description_hash, nonce, &is_proved, error_p,
-                  error_capacity)
-            != 0
+    if (introduce(carrier, config, &wanted, description_hash, nonce, &is_proved, error_p, error_capacity) != 0
         || receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity) != 0
         || require_proof(is_proved, error_p, error_capacity) != 0) {
         return -1;
@@ -283,11 +345,10 @@ int hws_handshake_join(hws_carrier_t *carrier, const hws_config_t *config, uint6
 
 int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                              char *text_p, size_t capacity, char *error_p, size_t error_capacity) {
+    const hws_wanted_t wanted = {.purpose = HWS_PURPOSE_STATUS};
     bool is_proved = false;
     uint8_t nonce[NONCE_BYTES];
-    if (introduce(carrier, config, HWS_PURPOSE_STATUS, NULL, description_hash, nonce, &is_proved, error_p,
-                  error_capacity)
-        != 0) {
+    if (introduce(carrier, config, &wanted, description_hash, nonce, &is_proved, error_p, error_capacity) != 0) {
         return -1;
     }
     uint32_t bytes = 0, room = (uint32_t) hws_pad8(capacity + HWS_STATUS_FIXED_BYTES);

@@ -1,6 +1,6 @@
 /*
- * The first records of a session (wire.md, "Handshake"): HELLO, CHALLENGE, PROOF, WELCOME or REFUSED; or
- * ASK_STATUS instead of PROOF, and STATUS. The token's secret never travels. A recorded proof opens no other
+ * The first records of a session (wire.md, "Handshake"): HELLO, CHALLENGE, PROOF, WELCOME or REFUSED; OPEN instead of
+ * PROOF, and ANSWER after WELCOME; or ASK_STATUS instead of PROOF, and STATUS. The token's secret never travels. A recorded proof opens no other
  * connection. The broker proves itself in CHALLENGE: only the token's broker can admit this guest.
  */
 #ifndef HWS_HANDSHAKE_H
@@ -35,6 +35,21 @@ typedef struct hws_welcome {
  */
 int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                   hws_welcome_t *welcome_p, char *error_p, size_t error_capacity);
+
+/* The worker's answer to an offer. */
+typedef struct hws_answer {
+    bool accepted;                   /* the session's records travel over RDMA from now on */
+    uint8_t end[HWS_RDMA_END_BYTES]; /* the worker's end */
+    char reason[256];                /* why not, for people */
+} hws_answer_t;
+
+/*
+ * Runs the handshake as hws_handshake() does, and offers the guest's end of a connection over RDMA: the
+ * HWS_RDMA_END_BYTES of hws_rdma_prepare(). Returns 0, or -1 with a message in error_p.
+ */
+int hws_handshake_with_offer(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                             const uint8_t *offer, hws_welcome_t *welcome_p, hws_answer_t *answer_p, char *error_p,
+                             size_t error_capacity);
 
 /*
  * Requests the status of the token's vGPU on a fresh carrier, which cannot be used afterwards. text_p receives at most

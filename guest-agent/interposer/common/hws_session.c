@@ -8,6 +8,7 @@
 #include "hws_config.h"
 #include "hws_cuda_opcodes.h"
 #include "hws_hint.h"
+#include "rdma/hws_rdma_carrier.h"
 #include "shm/hws_shm.h"
 #include "tcp/hws_stripe.h"
 
@@ -86,31 +87,106 @@ __attribute__((destructor)) static void at_exit(void) {
     }
 }
 
-/* Connects over TCP, with TLS or without. Returns the carrier, or NULL after logging the reason. */
-static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *welcome_p) {
-    char error[512];
-    hws_carrier_t *carrier = hws_broker_connect(config, true, error, sizeof error);
+/*
+ * Makes this end of RDMA, if the configuration wants one. Returns it, or NULL with a message in error; *end_p is what
+ * the broker gets.
+ */
+static hws_rdma_t *make_end(const hws_config_t *config, uint8_t end_p[HWS_RDMA_END_BYTES], char *error,
+                            size_t capacity) {
+    hws_rdma_options_t options = config->rdma;
+    options.device = config->rdma_device;
+    hws_rdma_t *rdma = hws_rdma_open(&options, error, capacity);
+    if (rdma != NULL && hws_rdma_prepare(rdma, end_p, error, capacity) != 0) {
+        hws_rdma_close(rdma);
+        return NULL;
+    }
+    return rdma;
+}
+
+/*
+ * Runs the handshake and offers RDMA. Returns the carrier of the session: over RDMA, or the connection itself where the
+ * worker refuses and the configuration leaves the choice. NULL with a message. Takes the end in any case.
+ */
+static hws_carrier_t *connect_rdma(hws_carrier_t *connection, const hws_config_t *config, hws_rdma_t *rdma,
+                                   const uint8_t *end, hws_welcome_t *welcome_p, char *error, size_t capacity) {
+    hws_answer_t answer;
+    hws_carrier_t *carrier = NULL;
+    if (hws_handshake_with_offer(connection, config, HWS_DESCRIPTION_HASH, end, welcome_p, &answer, error, capacity)
+        != 0) {
+        hws_rdma_close(rdma);
+        return NULL;
+    }
+    if (!answer.accepted) {
+        hws_rdma_close(rdma);
+        if (config->carrier == HWS_CARRIER_RDMA) {
+            snprintf(error, capacity, "no RDMA: %s", answer.reason);
+            return NULL;
+        }
+        hws_log(HWS_WARN, "no RDMA, so over TCP: %s", answer.reason);
+        return connection;
+    }
+    if (hws_rdma_connect(rdma, answer.end, error, capacity) == 0) {
+        carrier = hws_rdma_adopt(rdma, connection);
+        if (carrier == NULL) {
+            snprintf(error, capacity, "no memory for RDMA");
+        }
+    }
     if (carrier == NULL) {
-        hws_log(HWS_ERROR, "no GPU: %s", error);
-        return NULL;
+        hws_rdma_close(rdma);
     }
-    if (hws_handshake(carrier, config, HWS_DESCRIPTION_HASH, welcome_p, error, sizeof error) != 0) {
-        hws_log(HWS_ERROR, "no GPU: %s (broker %s:%s)", error, config->host, config->port);
-        carrier->ops->close(carrier);
-        return NULL;
-    }
-    hws_stripe_use(config, HWS_DESCRIPTION_HASH, welcome_p);
-    hws_log(HWS_INFO, "session %llu on %s:%s, %u device(s)", (unsigned long long) welcome_p->session_id, config->host,
-            config->port, welcome_p->device_count);
     return carrier;
 }
 
 /*
- * Connects over a region of shared memory if there is one, else over TCP. Returns the carrier, or NULL after logging
- * the reason.
+ * Connects to the broker over TCP, with TLS or without, and goes on over RDMA where the configuration and both ends
+ * allow it. Returns the carrier, or NULL after logging the reason.
+ */
+static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *welcome_p) {
+    char error[512];
+    uint8_t end[HWS_RDMA_END_BYTES];
+    hws_rdma_t *rdma = NULL;
+    if (config->carrier != HWS_CARRIER_TCP) {
+        rdma = make_end(config, end, error, sizeof error);
+        if (rdma == NULL && config->carrier == HWS_CARRIER_RDMA) {
+            hws_log(HWS_ERROR, "no GPU: %s", error);
+            return NULL;
+        }
+        if (rdma == NULL) {
+            hws_log(HWS_DEBUG, "no RDMA, so over TCP: %s", error); /* most machines have no adapter */
+        }
+    }
+    hws_carrier_t *connection = hws_broker_connect(config, true, error, sizeof error), *carrier = connection;
+    if (connection == NULL) {
+        hws_log(HWS_ERROR, "no GPU: %s", error);
+        if (rdma != NULL) {
+            hws_rdma_close(rdma);
+        }
+        return NULL;
+    }
+    if (rdma != NULL) {
+        carrier = connect_rdma(connection, config, rdma, end, welcome_p, error, sizeof error);
+    } else if (hws_handshake(connection, config, HWS_DESCRIPTION_HASH, welcome_p, error, sizeof error) != 0) {
+        carrier = NULL;
+    }
+    if (carrier == NULL) {
+        hws_log(HWS_ERROR, "no GPU: %s (broker %s:%s)", error, config->host, config->port);
+        connection->ops->close(connection);
+        return NULL;
+    }
+    if (carrier == connection) {
+        hws_stripe_use(config, HWS_DESCRIPTION_HASH, welcome_p);
+    }
+    hws_log(HWS_INFO, "session %llu on %s:%s over %s, %u device(s)", (unsigned long long) welcome_p->session_id,
+            config->host, config->port, carrier->ops->name, welcome_p->device_count);
+    return carrier;
+}
+
+/*
+ * Connects over a region of shared memory if there is one, else to the broker. Returns the carrier, or NULL after
+ * logging the reason.
  */
 static hws_carrier_t *connect_carrier(const hws_config_t *config, hws_welcome_t *welcome_p) {
-    if (config->carrier == HWS_CARRIER_TCP) {
+    if (config->carrier == HWS_CARRIER_TCP || config->carrier == HWS_CARRIER_RDMA) {
         return connect_broker(config, welcome_p);
     }
     char error[512];
@@ -123,7 +199,7 @@ static hws_carrier_t *connect_carrier(const hws_config_t *config, hws_welcome_t 
         return carrier;
     }
     if (config->carrier == HWS_CARRIER_AUTO && config->missing[0] == '\0') {
-        hws_log(found ? HWS_WARN : HWS_INFO, "no GPU over shared memory, so over TCP: %s", error);
+        hws_log(found ? HWS_WARN : HWS_INFO, "no GPU over shared memory, so by the broker: %s", error);
         return connect_broker(config, welcome_p);
     }
     hws_log(HWS_ERROR, "no GPU: %s%s%s", error, config->missing[0] == '\0' ? "" : "; ", config->missing);

@@ -93,10 +93,16 @@ int hws_rdma_send_chunk(hws_rdma_t *rdma, uint32_t chunk, uint32_t offset, uint3
  */
 int hws_rdma_return_chunk(hws_rdma_t *rdma, uint32_t chunk, uint32_t offset, uint32_t bytes, uint32_t result);
 
-/* Tells the other end that this end leaves, and waits until it has all that was posted. Returns 0, or -1. Any thread. */
+/*
+ * Tells the other end that this end leaves, and waits until it has all that was posted. Returns 0, or -1 after the limit
+ * or after the connection is lost. Any thread.
+ */
 int hws_rdma_leave(hws_rdma_t *rdma, uint32_t limit_ms);
 
-/* Takes completions and updates the words. Returns 1 when there was one, 0, or -1 after the connection is lost. Any thread. */
+/*
+ * Takes completions and updates the words. Returns 1 when there was one, 0 when there was none or another thread takes
+ * them, or -1 after the connection is lost. Any thread.
+ */
 int hws_rdma_progress(hws_rdma_t *rdma);
 
 /*

@@ -10,10 +10,6 @@
 
 #define ENTRY(name) {#name, offsetof(hws_verbs_t, name)}
 
-/* verbs.h makes a macro of this name, which would become part of the entry's. */
-#undef ibv_query_port
-#undef ibv_reg_mr
-
 static const struct {
     const char *name;
     size_t offset;

@@ -8,6 +8,10 @@
 #include <infiniband/verbs.h>
 #include <stddef.h>
 
+/* verbs.h makes macros of these names, which would also replace the members below. */
+#undef ibv_query_port
+#undef ibv_reg_mr
+
 /* The functions, by their names in libibverbs. */
 typedef struct hws_verbs {
     struct ibv_device **(*ibv_get_device_list)(int *);

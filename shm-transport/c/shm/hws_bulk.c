@@ -3,10 +3,10 @@
 
 #include "../hws_thread.h"
 #include "hws_bulk_job.h"
-#include "hws_shm.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +43,9 @@ static struct {
     bool started;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
 
+/* The session's chunks; NULL while there are none. */
+static const hws_chunks_t *_Atomic session_chunks;
+
 /*
  * Sets of chunks, one bit each. A free chunk has no user. A left chunk was used by a copy to the device whose call has
  * returned, but the worker may still read it. All other chunks belong to a thread.
@@ -68,11 +71,11 @@ static void give_bit(_Atomic uint64_t *set, uint32_t chunk) {
  * Takes a left chunk that the worker no longer reads. Only its owner knows this for certain: between a look at the chunk
  * and its taking, another thread may take it, use it and leave it again.
  */
-static bool take_left_chunk(uint32_t chunk) {
-    if (!hws_shm_chunk_ready(chunk) || !take_bit(&left_chunks, chunk)) {
+static bool take_left_chunk(const hws_chunks_t *chunks, uint32_t chunk) {
+    if (!chunks->is_ready(chunk) || !take_bit(&left_chunks, chunk)) {
         return false;
     }
-    if (hws_shm_chunk_ready(chunk)) {
+    if (chunks->is_ready(chunk)) {
         return true;
     }
     give_bit(&left_chunks, chunk);
@@ -83,14 +86,14 @@ static bool take_left_chunk(uint32_t chunk) {
  * Takes the lowest chunk that nobody uses, so that few chunks are ever used. The first use of a chunk costs page faults
  * at both ends, and with a GPU's driver pinning. Caches may still hold the others.
  */
-static bool take_chunk(uint32_t *chunk_p) {
+static bool take_chunk(const hws_chunks_t *chunks, uint32_t *chunk_p) {
     uint64_t unused;
     do {
         unused = atomic_load_explicit(&free_chunks, memory_order_relaxed);
         uint64_t candidates = unused | atomic_load_explicit(&left_chunks, memory_order_relaxed);
         for (; candidates != 0; candidates &= candidates - 1) {
             uint32_t chunk = (uint32_t) __builtin_ctzll(candidates);
-            if ((unused & bit(chunk)) != 0 ? take_bit(&free_chunks, chunk) : take_left_chunk(chunk)) {
+            if ((unused & bit(chunk)) != 0 ? take_bit(&free_chunks, chunk) : take_left_chunk(chunks, chunk)) {
                 *chunk_p = chunk;
                 return true;
             }
@@ -187,15 +190,22 @@ void hws_bulk_copy_plainly(hws_job_t *job, const hws_bulk_part_t *part) {
 
 /* Sends the record of a part and adds the part to the flight. The chunk belongs to this thread. */
 static void send_part(hws_job_t *job, hws_flight_t *flight, const hws_bulk_part_t *part, uint32_t chunk) {
-    uint8_t *bytes = hws_shm_chunk(job->view, chunk);
+    const hws_chunks_t *chunks = job->chunks;
+    uint64_t offset = chunk * chunks->chunk_bytes;
+    int status = 0;
+    chunks->begin(chunk);
     if (job->copy->to_device) {
-        hws_bulk_move(job->copy, part, bytes);
+        hws_bulk_move(job->copy, part, chunks->bytes + offset);
+        if (chunks->put != NULL) {
+            status = chunks->put(chunk, (uint32_t) (part->width * part->rows * part->slices));
+        }
     }
-    hws_shm_chunk_begin(chunk);
-    int status = job->copy->send(job->copy, part, hws_shm_offset(job->view, bytes), chunk);
+    if (status == 0) {
+        status = job->copy->send(job->copy, part, chunks->offset + offset, chunk);
+    }
     atomic_fetch_add(&job->sent, 1);
     if (status != 0) {
-        hws_shm_chunk_cancel(chunk);
+        chunks->cancel(chunk);
         give_bit(&free_chunks, chunk);
         hws_bulk_fail(job, status);
         return;
@@ -222,16 +232,16 @@ static void work_to_device(hws_job_t *job) {
     while (hws_bulk_take_part(job, &part)) {
         uint32_t chunk;
         /* Caches hold a chunk of this thread that the device has just finished with. */
-        bool again = flight.count > 0 && hws_shm_chunk_ready(oldest(&flight));
+        bool again = flight.count > 0 && job->chunks->is_ready(oldest(&flight));
         bool another = !again && (flight.count < DEPTH || job->copy->eager);
-        if (another && take_chunk(&chunk)) {
+        if (another && take_chunk(job->chunks, &chunk)) {
             if (flight.count == DEPTH) {
                 give_bit(&left_chunks, take_off_oldest(&flight));
             }
             send_part(job, &flight, &part, chunk);
         } else if (flight.count > 0) {
             chunk = take_off_oldest(&flight);
-            hws_bulk_fail(job, hws_shm_chunk_wait(chunk));
+            hws_bulk_fail(job, job->chunks->wait(chunk));
             send_part(job, &flight, &part, chunk);
         } else {
             hws_bulk_copy_plainly(job, &part);
@@ -247,7 +257,7 @@ static void request_parts(hws_job_t *job, hws_flight_t *flight) {
     hws_bulk_part_t part;
     uint32_t chunk;
     while (flight->count < DEPTH) {
-        bool got = take_chunk(&chunk);
+        bool got = take_chunk(job->chunks, &chunk);
         if (!got && flight->count > 0) {
             return; /* one of this thread's chunks will be free soon */
         }
@@ -281,9 +291,9 @@ static bool work_to_host(hws_job_t *job, bool caller) {
         }
         hws_bulk_part_t part = flight.parts[flight.first];
         uint32_t chunk = take_off_oldest(&flight);
-        int status = hws_shm_chunk_wait(chunk);
+        int status = job->chunks->wait(chunk);
         if (status == 0) {
-            hws_bulk_move(job->copy, &part, hws_shm_chunk(job->view, chunk));
+            hws_bulk_move(job->copy, &part, job->chunks->bytes + chunk * job->chunks->chunk_bytes);
         }
         hws_bulk_fail(job, status);
         give_bit(&free_chunks, chunk);
@@ -384,25 +394,30 @@ static bool work_by_chunks(hws_job_t *job, bool caller) {
 static hws_bulk_way_t by_chunks = {.work = work_by_chunks};
 
 static void open_chunks(void) {
-    const hws_shm_view_t *view = hws_shm_current();
-    uint64_t count = view == NULL ? 0 : view->header->chunk_count;
+    const hws_chunks_t *chunks = atomic_load(&session_chunks);
+    uint64_t count = chunks == NULL ? 0 : chunks->count;
     by_chunks.threads = hws_bulk_threads(MAX_THREADS);
     atomic_store(&free_chunks, count >= 64 ? UINT64_MAX : (1ull << count) - 1);
 }
 
+void hws_bulk_use_chunks(const hws_chunks_t *chunks) {
+    atomic_store(&session_chunks, chunks);
+}
+
 uint32_t hws_bulk_free_chunks(void) {
+    const hws_chunks_t *chunks = atomic_load(&session_chunks);
     pthread_once(&chunks_once, open_chunks);
     uint64_t left = atomic_load(&left_chunks);
     for (; left != 0; left &= left - 1) {
         uint32_t chunk = (uint32_t) __builtin_ctzll(left);
-        if (take_left_chunk(chunk)) {
+        if (take_left_chunk(chunks, chunk)) {
             give_bit(&free_chunks, chunk);
         }
     }
     return (uint32_t) __builtin_popcountll(atomic_load(&free_chunks));
 }
 
-/* The way of a carrier without shared memory; NULL while there is none. */
+/* The way of a carrier without chunks at both ends; NULL while there is none. */
 static const hws_bulk_way_t *_Atomic other_way;
 
 void hws_bulk_use(const hws_bulk_way_t *way) {
@@ -411,15 +426,15 @@ void hws_bulk_use(const hws_bulk_way_t *way) {
 
 bool hws_bulk_serves(uint64_t bytes) {
     const hws_bulk_way_t *way = atomic_load_explicit(&other_way, memory_order_acquire);
-    return hws_shm_current() != NULL || (way != NULL && way->serves(bytes));
+    return atomic_load_explicit(&session_chunks, memory_order_acquire) != NULL || (way != NULL && way->serves(bytes));
 }
 
 int hws_bulk_run(const hws_bulk_copy_t *copy) {
-    hws_job_t job = {.copy = copy, .view = hws_shm_current(), .tls = hws_tls};
-    if (job.view != NULL) {
+    hws_job_t job = {.copy = copy, .chunks = atomic_load(&session_chunks), .tls = hws_tls};
+    if (job.chunks != NULL) {
         pthread_once(&chunks_once, open_chunks);
         job.way = &by_chunks;
-        job.plan = make_plan(copy, job.view->header->chunk_bytes);
+        job.plan = make_plan(copy, job.chunks->chunk_bytes);
     } else if ((job.way = atomic_load(&other_way)) != NULL) {
         job.plan = job.way->plan(copy);
     } else {

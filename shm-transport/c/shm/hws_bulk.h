@@ -1,6 +1,6 @@
 /*
  * Copies of pageable memory in parts, so that the program's memory and the GPU work at the same time. Several threads
- * share a long copy. Over shared memory each part travels through a chunk of the slot's bulk area. Over TCP parts of
+ * share a long copy. Over shared memory and RDMA each part travels through a chunk that both ends have. Over TCP parts of
  * long copies travel through the chunks of stripes (hws_stripe.h).
  *
  * Threads share the chunks, but no thread waits for a chunk that another thread's copy uses. A part that gets no chunk
@@ -65,6 +65,38 @@ hws_bulk_part_t hws_bulk_part(const hws_bulk_plan_t *plan, const hws_bulk_copy_t
 
 /* Moves a part between the program's memory and a buffer, in which rows and slices lie one after the other. */
 void hws_bulk_move(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint8_t *buffer);
+
+/*
+ * Memory that both ends of a session have, in chunks: those of a region's slot, or of a mirror. A chunk belongs to one
+ * copy at a time. All functions come from any thread, for different chunks also at the same time.
+ */
+typedef struct hws_chunks {
+    uint8_t *bytes;  /* of the first chunk; the others follow */
+    uint64_t offset; /* of the first chunk, as records name it */
+    uint64_t chunk_bytes;
+    uint32_t count; /* 1..HWS_MAX_CHUNKS */
+
+    /* Marks a chunk as used by a copy, before the copy's record is sent. */
+    void (*begin)(uint32_t chunk);
+
+    /* Takes the first bytes of a chunk to the other end, before the record that names them. NULL: it has the same memory. */
+    int (*put)(uint32_t chunk, uint32_t bytes);
+
+    /* Removes the mark when the record could not be sent. */
+    void (*cancel)(uint32_t chunk);
+
+    /* Whether the copy that uses the chunk is done. `wait` then returns at once. */
+    bool (*is_ready)(uint32_t chunk);
+
+    /*
+     * Waits until the worker has finished with a chunk. Returns the CUresult of its copy, with all bytes of the chunk
+     * visible; or the channel's failure, after which the chunk must not be used again.
+     */
+    int (*wait)(uint32_t chunk);
+} hws_chunks_t;
+
+/* Copies go through these chunks from now on; NULL: not any more, because the process is exiting. They must stay. */
+void hws_bulk_use_chunks(const hws_chunks_t *chunks);
 
 /* Whether copies of so many bytes can go by hws_bulk_run(). Any thread. */
 bool hws_bulk_serves(uint64_t bytes);

@@ -1,6 +1,6 @@
 /*
- * The threads that share a long copy, for the carriers that move its parts. A carrier without shared memory registers
- * its way to move them.
+ * The threads that share a long copy, for the carriers that move its parts. A carrier without chunks at both ends
+ * registers its way to move them.
  */
 #ifndef HWS_BULK_JOB_H
 #define HWS_BULK_JOB_H
@@ -14,7 +14,7 @@ typedef struct hws_job {
     struct hws_job *next, *previous;
     const hws_bulk_copy_t *copy;
     const struct hws_bulk_way *way;
-    const struct hws_shm_view *view; /* over shared memory; else NULL */
+    const hws_chunks_t *chunks; /* of the session; NULL without any */
     hws_bulk_plan_t plan;
     hws_tls_t tls;          /* the caller's: every record has its thread number and context */
     _Atomic uint64_t taken; /* parts that a thread has taken on */
@@ -40,7 +40,7 @@ typedef struct hws_bulk_way {
     bool (*work)(hws_job_t *job, bool caller);
 } hws_bulk_way_t;
 
-/* Registers the way of copies over a carrier without shared memory. Once, before the first copy. */
+/* Registers the way of copies over a carrier without chunks at both ends. Once, before the first copy. */
 void hws_bulk_use(const hws_bulk_way_t *way);
 
 /*

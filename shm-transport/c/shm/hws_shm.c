@@ -127,6 +127,11 @@ static const char *shm_fault(hws_carrier_t *carrier) {
     return faulted ? shm->fault : NULL;
 }
 
+static int shm_descriptor(hws_carrier_t *carrier) {
+    (void) carrier;
+    return -1;
+}
+
 static void shm_shutdown(hws_carrier_t *carrier) {
     hws_shm_t *shm = (hws_shm_t *) carrier;
     atomic_store(&shm->closed, true);
@@ -147,6 +152,7 @@ static void release(hws_shm_t *shm) {
 
 static void shm_close(hws_carrier_t *carrier) {
     hws_shm_t *shm = (hws_shm_t *) carrier;
+    hws_bulk_use_chunks(NULL);
     atomic_store(&hws_shm_session, NULL);
     if (getpid() != shm->pid) {
         close(shm->fd); /* a forked child has only the descriptor; the rest belongs to the parent */
@@ -162,6 +168,7 @@ static const hws_carrier_ops_t shm_ops = {
     .receive = shm_receive,
     .set_timeout = shm_set_timeout,
     .fault = shm_fault,
+    .descriptor = shm_descriptor,
     .shutdown = shm_shutdown,
     .close = shm_close,
 };
@@ -229,6 +236,7 @@ hws_carrier_t *hws_shm_connect(const hws_config_t *config, uint64_t description_
         return NULL;
     }
     atomic_store(&hws_shm_session, shm);
+    hws_shm_use_chunks(shm);
     return &shm->carrier;
 }
 

@@ -44,32 +44,10 @@ hws_carrier_t *hws_shm_connect(const hws_config_t *config, uint64_t description_
 /* The region of the session; NULL with another carrier, in a forked child, and after exit. Any thread. */
 const hws_shm_view_t *hws_shm_current(void);
 
-/* First byte of a chunk of our slot; chunk is in 0..chunk_count - 1. */
-static inline uint8_t *hws_shm_chunk(const hws_shm_view_t *view, uint32_t chunk) {
-    return view->bulk + chunk * view->header->chunk_bytes;
-}
-
 /* Offset in the region of a byte of the mapping. Records name memory by it. */
 static inline uint64_t hws_shm_offset(const hws_shm_view_t *view, const void *byte) {
     return (uint64_t) ((const uint8_t *) byte - view->base);
 }
-
-/* Marks a chunk as used by a copy, before the record of the copy is sent. The caller owns the chunk. */
-void hws_shm_chunk_begin(uint32_t chunk);
-
-/* Removes the mark when the record could not be sent. */
-void hws_shm_chunk_cancel(uint32_t chunk);
-
-/* Whether the copy that uses the chunk is done. hws_shm_chunk_wait() then returns at once. */
-bool hws_shm_chunk_ready(uint32_t chunk);
-
-/*
- * Waits until the worker has finished with a chunk: spins, then sleeps, and detects a lost session. Returns the
- * CUresult that the worker stored, with all bytes of the chunk visible. Or returns the channel's failure; the chunk
- * must then not be used again. Any thread, several at a time, each for its own chunk. Needs no flush: this carrier has
- * no unsent records.
- */
-int hws_shm_chunk_wait(uint32_t chunk);
 
 /*
  * Frees the heap's granules of dead processes. It takes those of slots that are free at the host, so that no worker and

@@ -10,19 +10,19 @@ static bool is_done(hws_shm_t *shm, uint32_t chunk) {
     return __atomic_load_n(hws_shm_chunk_word(shm, chunk), __ATOMIC_ACQUIRE) != HWS_CHUNK_BUSY;
 }
 
-void hws_shm_chunk_begin(uint32_t chunk) {
+static void chunk_begin(uint32_t chunk) {
     __atomic_store_n(hws_shm_chunk_word(atomic_load(&hws_shm_session), chunk), HWS_CHUNK_BUSY, __ATOMIC_RELEASE);
 }
 
-void hws_shm_chunk_cancel(uint32_t chunk) {
+static void chunk_cancel(uint32_t chunk) {
     __atomic_store_n(hws_shm_chunk_word(atomic_load(&hws_shm_session), chunk), 0, __ATOMIC_RELEASE);
 }
 
-bool hws_shm_chunk_ready(uint32_t chunk) {
+static bool chunk_is_ready(uint32_t chunk) {
     return is_done(atomic_load(&hws_shm_session), chunk);
 }
 
-int hws_shm_chunk_wait(uint32_t chunk) {
+static int chunk_wait(uint32_t chunk) {
     hws_shm_t *shm = atomic_load(&hws_shm_session);
     const hws_shm_wish_t wish = {.is_granted = is_done,
                                  .argument = chunk,
@@ -36,4 +36,18 @@ int hws_shm_chunk_wait(uint32_t chunk) {
     }
     int status = hws_channel_status();
     return status != 0 ? status : HWS_LOST_STATUS;
+}
+
+void hws_shm_use_chunks(hws_shm_t *shm) {
+    shm->chunks = (hws_chunks_t) {
+        .bytes = shm->view.bulk,
+        .offset = hws_shm_offset(&shm->view, shm->view.bulk),
+        .chunk_bytes = shm->header.chunk_bytes,
+        .count = (uint32_t) shm->header.chunk_count,
+        .begin = chunk_begin,
+        .cancel = chunk_cancel,
+        .is_ready = chunk_is_ready,
+        .wait = chunk_wait,
+    };
+    hws_bulk_use_chunks(&shm->chunks);
 }

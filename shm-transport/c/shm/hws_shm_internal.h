@@ -5,6 +5,7 @@
 #ifndef HWS_SHM_INTERNAL_H
 #define HWS_SHM_INTERNAL_H
 
+#include "hws_bulk.h"
 #include "hws_ring.h"
 #include "hws_shm.h"
 #include "hws_wait.h"
@@ -33,6 +34,7 @@ typedef struct hws_shm {
     hws_ring_t command, reply;
     hws_spin_t send_spin, receive_spin, chunk_spins[HWS_MAX_CHUNKS];
     hws_patience_t patience;
+    hws_chunks_t chunks; /* once the session is open */
 
     pthread_mutex_t lock; /* of the fault and of the end of the beat */
     char fault[384];
@@ -107,6 +109,9 @@ int hws_shm_wait(hws_shm_t *shm, const hws_shm_wish_t *wish);
 void hws_shm_wake_worker(hws_shm_t *shm, uint32_t *waiting);
 /* Makes the broker look at the slots: by the region's futex, or by its doorbell where there is one. */
 void hws_shm_ring_broker(hws_shm_t *shm);
+
+/* hws_shm_chunk.c: copies go through the slot's chunks from now on. The session is hws_shm_session. */
+void hws_shm_use_chunks(hws_shm_t *shm);
 
 /* hws_shm.c */
 extern hws_shm_t *_Atomic hws_shm_session;

@@ -70,6 +70,10 @@ static int tcp_set_timeout(hws_carrier_t *carrier, uint32_t timeout_ms) {
     return rc != 0 ? rc : setsockopt(tcp->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
+static int tcp_descriptor(hws_carrier_t *carrier) {
+    return ((hws_tcp_t *) carrier)->fd;
+}
+
 static void tcp_shutdown(hws_carrier_t *carrier) {
     shutdown(((hws_tcp_t *) carrier)->fd, SHUT_RDWR);
 }
@@ -87,6 +91,7 @@ static const hws_carrier_ops_t tcp_ops = {
     .send = tcp_send,
     .receive = tcp_receive,
     .set_timeout = tcp_set_timeout,
+    .descriptor = tcp_descriptor,
     .shutdown = tcp_shutdown,
     .close = tcp_close,
 };

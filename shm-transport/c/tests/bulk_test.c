@@ -1,13 +1,14 @@
 /*
  * Copies in parts, against a device of this process: one thread for each stream takes records in order and copies
- * between the chunks and an array. The test replaces the functions of hws_shm.h that copies use.
+ * between the chunks and an array. The test has chunks of its own.
  */
 #include "../hws_channel.h"
 #include "../shm/hws_bulk.h"
-#include "../shm/hws_shm.h"
+#include "hws_region.h"
 #include "hws_test.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define CHUNKS 6
@@ -46,32 +47,26 @@ typedef struct target {
 } target_t;
 
 static stream_t streams[STREAMS];
-static hws_region_header_t header = {.chunk_count = CHUNKS, .chunk_bytes = CHUNK_BYTES};
 static uint8_t bulk[CHUNKS * CHUNK_BYTES];
 static _Atomic uint32_t words[CHUNKS];
 static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t words_changed = PTHREAD_COND_INITIALIZER;
-static const hws_shm_view_t view = {.base = bulk, .header = &header, .bulk = bulk};
 static _Atomic int owners[CHUNKS]; /* copies that use a chunk: never two */
 static _Atomic int uses[CHUNKS];   /* copies that have used it */
 
 _Thread_local hws_tls_t hws_tls;
 
-const hws_shm_view_t *hws_shm_current(void) {
-    return &view;
-}
-
-void hws_shm_chunk_begin(uint32_t chunk) {
+static void chunk_begin(uint32_t chunk) {
     HWS_CHECK(chunk < CHUNKS && atomic_exchange(&words[chunk], HWS_CHUNK_BUSY) != HWS_CHUNK_BUSY);
 }
 
-void hws_shm_chunk_cancel(uint32_t chunk) {
+static void chunk_cancel(uint32_t chunk) {
     atomic_store(&words[chunk], 0);
 }
 
 static void (*meanwhile)(void); /* what other threads do once, after a look at a chunk that is ready */
 
-bool hws_shm_chunk_ready(uint32_t chunk) {
+static bool chunk_is_ready(uint32_t chunk) {
     bool is_ready = atomic_load(&words[chunk]) != HWS_CHUNK_BUSY;
     if (is_ready && meanwhile != NULL) {
         void (*run)(void) = meanwhile;
@@ -81,14 +76,22 @@ bool hws_shm_chunk_ready(uint32_t chunk) {
     return is_ready;
 }
 
-int hws_shm_chunk_wait(uint32_t chunk) {
+static int chunk_wait(uint32_t chunk) {
     pthread_mutex_lock(&words_lock);
-    while (!hws_shm_chunk_ready(chunk)) {
+    while (!chunk_is_ready(chunk)) {
         pthread_cond_wait(&words_changed, &words_lock);
     }
     pthread_mutex_unlock(&words_lock);
     return (int) atomic_load(&words[chunk]);
 }
+
+static const hws_chunks_t chunks = {.bytes = bulk,
+                                    .chunk_bytes = CHUNK_BYTES,
+                                    .count = CHUNKS,
+                                    .begin = chunk_begin,
+                                    .cancel = chunk_cancel,
+                                    .is_ready = chunk_is_ready,
+                                    .wait = chunk_wait};
 
 /* The array holds the box's bytes without gaps. */
 static void copy_on_device(const record_t *record, uint8_t *contiguous) {
@@ -393,7 +396,7 @@ static void should_not_take_a_left_chunk_that_is_in_use_again(void) {
     }
     stall(&streams[1], false);
     for (uint32_t i = 0; i < CHUNKS; i++) {
-        HWS_CHECK(hws_shm_chunk_wait(i) == 0); /* all are left, and ready */
+        HWS_CHECK(chunk_wait(i) == 0); /* all are left, and ready */
     }
     stall(&streams[2], true);
     meanwhile = copy_second;
@@ -412,6 +415,7 @@ int main(void) {
         HWS_CHECK(pthread_create(&streams[i].thread, NULL, stream_main, &streams[i]) == 0);
     }
     hws_tls = (hws_tls_t) {.thread = 77, .context = 5};
+    hws_bulk_use_chunks(&chunks);
     HWS_RUN(should_copy_boxes_there_and_back);
     HWS_RUN(should_keep_copies_of_several_threads_apart);
     HWS_RUN(should_report_the_first_error_and_keep_every_chunk);

@@ -37,6 +37,20 @@ static void shouldReadAFile(void) {
               && config.missing[0] == '\0');
 }
 
+static void shouldReadTheSettingsOfRdma(void) {
+    hws_config_t config;
+    static const char text[] = "[guest]\ncarrier = 'rdma'\nbroker = 'b'\ntoken = 'a.b'\nrdma_device = 'mlx5_1'\n"
+                               "rdma_port = '2'\nrdma_traffic_class = '106'\n";
+    setenv("HAWSER_RDMA_PORT", "1", 1);
+    setenv("HAWSER_RDMA_RETRY_MS", "500", 1);
+    HWS_CHECK(load(text, sizeof text - 1, &config) == 0);
+    HWS_CHECK(config.carrier == HWS_CARRIER_RDMA && strcmp(config.rdma_device, "mlx5_1") == 0);
+    HWS_CHECK(config.rdma.port == 1 && config.rdma.retry_ms == 500 && config.rdma.traffic_class == 106);
+    HWS_CHECK(config.rdma.gid_index == -1 && config.rdma.partition == 0 && config.rdma.is_worker == 0);
+    unsetenv("HAWSER_RDMA_PORT");
+    unsetenv("HAWSER_RDMA_RETRY_MS");
+}
+
 static void shouldSayWhatIsWrong(void) {
     char text[2048];
     refuse("[guest]\nbroker\n", "must read key = \"value\"");
@@ -44,7 +58,11 @@ static void shouldSayWhatIsWrong(void) {
     refuse("[guest]\nbroker = \"a\\n\"\n", "must read key = \"value\"");
     refuse("[guest]\nbroker = 'a:99999'\ntoken = 'a.b'\n", "a broker must read host:port");
     refuse("[guest]\nbroker = 'a'\ntoken = 'ab'\n", "a token must read keyId.secret");
-    refuse("[guest]\ncarrier = 'pigeon'\n", "a carrier must be auto, shm or tcp");
+    refuse("[guest]\ncarrier = 'pigeon'\n", "a carrier must be auto, shm, tcp or rdma");
+    refuse("[guest]\ncarrier = 'rdma'\n", "no broker is configured");
+    refuse("[guest]\nrdma_port = '256'\n", "HAWSER_RDMA_PORT must be 0..255");
+    refuse("[guest]\nrdma_gid_index = '-1'\n", "HAWSER_RDMA_GID_INDEX must be 0..255");
+    refuse("[guest]\nrdma_service_level = '16'\n", "HAWSER_RDMA_SERVICE_LEVEL must be 0..15");
     memset(text, 'x', sizeof text);
     memcpy(text, "[guest]\n", 8);
     text[sizeof text - 1] = '\0';
@@ -132,6 +150,7 @@ int main(void) {
     }
     setenv("HAWSER_CONFIG", path, 1);
     HWS_RUN(shouldReadAFile);
+    HWS_RUN(shouldReadTheSettingsOfRdma);
     HWS_RUN(shouldSayWhatIsWrong);
     HWS_RUN(shouldEndAFileThatDoesNotEnd);
     HWS_RUN(shouldTakeEveryDamage);

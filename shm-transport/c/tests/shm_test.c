@@ -1,5 +1,6 @@
 /* The shm carrier alone: the choice of region and slot, locks, and the detection of a session's end. */
 #include "../hws_channel_internal.h"
+#include "../shm/hws_shm_internal.h"
 #include "fake_host.h"
 
 #include <dlfcn.h>
@@ -170,7 +171,9 @@ static void shouldSayWhoItIsAndWhereItMapped(void) {
     const hws_region_header_t *live = (const hws_region_header_t *) view->base;
     HWS_CHECK(fake_load(&live->slot_signal) == 1); /* the broker learns of the claim, and of the end below */
     HWS_CHECK(view->heap == view->base + fake_host.header.heap_offset);
-    HWS_CHECK(hws_shm_chunk(view, 1)
+    const hws_chunks_t *chunks = &((hws_shm_t *) carrier)->chunks;
+    HWS_CHECK(chunks->offset == (uint64_t) (chunks->bytes - view->base));
+    HWS_CHECK(chunks->bytes + chunks->chunk_bytes
               == view->base + fake_host.header.slots_offset + fake_host.header.bulk_offset
                   + fake_host.header.chunk_bytes);
     const hws_region_header_t *hosts = (const hws_region_header_t *) fake_host.base;
@@ -400,7 +403,7 @@ static void finish_chunk(void *argument) {
     while (__atomic_load_n(&slot->guest->reply_waiting, __ATOMIC_ACQUIRE) == 0) {
         fake_nap();
     }
-    memset(hws_shm_chunk(view, 1), 0x77, 100);
+    memset(view->bulk + view->header->chunk_bytes, 0x77, 100);
     __atomic_store_n(word, 700, __ATOMIC_RELEASE);
     hws_wake(&slot->guest->reply_waiting, &slot->host->reply_signal);
 }
@@ -415,22 +418,23 @@ static void shouldWaitForAChunkUntilTheWorkerHasDoneWithIt(void) {
     hws_carrier_t *carrier = connect_region();
     fake_slot_t slot;
     fake_slot_adopt(&slot);
-    hws_shm_chunk_begin(1);
-    HWS_CHECK(!hws_shm_chunk_ready(1) && hws_shm_chunk_ready(0));
+    const hws_chunks_t *chunks = &((hws_shm_t *) carrier)->chunks;
+    chunks->begin(1);
+    HWS_CHECK(!chunks->is_ready(1) && chunks->is_ready(0));
     pthread_t thread;
     HWS_CHECK(pthread_create(&thread, NULL, run_finish, &slot) == 0);
-    HWS_CHECK(hws_shm_chunk_wait(1) == 700 && hws_shm_chunk(hws_shm_current(), 1)[99] == 0x77);
-    HWS_CHECK(hws_shm_chunk_wait(1) == 700);
+    HWS_CHECK(chunks->wait(1) == 700 && chunks->bytes[chunks->chunk_bytes + 99] == 0x77);
+    HWS_CHECK(chunks->wait(1) == 700);
     HWS_CHECK(pthread_join(thread, NULL) == 0);
-    hws_shm_chunk_begin(1);
-    hws_shm_chunk_cancel(1);
-    HWS_CHECK(hws_shm_chunk_wait(1) == 0);
+    chunks->begin(1);
+    chunks->cancel(1);
+    HWS_CHECK(chunks->wait(1) == 0);
     hws_welcome_t welcome = {.credit_window_bytes = 1 << 20, .next_sequence = 3};
     hws_channel_hooks_t hooks = {0};
     HWS_CHECK(hws_channel_open(carrier, &welcome, &hooks) == 0);
-    hws_shm_chunk_begin(1);
+    chunks->begin(1);
     fake_slot_end(&slot, HWS_HOST_ENDED, "enough");
-    HWS_CHECK(hws_shm_chunk_wait(1) == HWS_LOST_STATUS && hws_channel_status() == HWS_LOST_STATUS);
+    HWS_CHECK(chunks->wait(1) == HWS_LOST_STATUS && hws_channel_status() == HWS_LOST_STATUS);
     hws_channel_join();
     atomic_store(&fake_host.busy, -1);
     fake_host_stop();

@@ -6,12 +6,12 @@
 #include "../hws_handshake_proof.h"
 #include "../hws_record.h"
 #include "../shm/hws_bulk.h"
-#include "../shm/hws_shm.h"
 #include "../tcp/hws_stripe.h"
 #include "hws_test.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -60,30 +60,6 @@ static _Atomic unsigned ends_count, plain_parts, striped_parts, failures;
 static _Atomic int filled;
 
 _Thread_local hws_tls_t hws_tls;
-
-const hws_shm_view_t *hws_shm_current(void) {
-    return NULL;
-}
-
-void hws_shm_chunk_begin(uint32_t chunk) {
-    (void) chunk;
-    abort();
-}
-
-void hws_shm_chunk_cancel(uint32_t chunk) {
-    (void) chunk;
-    abort();
-}
-
-bool hws_shm_chunk_ready(uint32_t chunk) {
-    (void) chunk;
-    abort();
-}
-
-int hws_shm_chunk_wait(uint32_t chunk) {
-    (void) chunk;
-    abort();
-}
 
 void hws_channel_count_stripe(void) {
 }

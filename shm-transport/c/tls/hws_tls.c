@@ -287,6 +287,10 @@ static const char *tls_fault(hws_carrier_t *carrier) {
     return atomic_load(&tls->faulted) ? tls->fault : NULL;
 }
 
+static int tls_descriptor(hws_carrier_t *carrier) {
+    return atomic_load(&((hws_tls_t *) carrier)->fd);
+}
+
 static void tls_shutdown(hws_carrier_t *carrier) {
     shutdown(atomic_load(&((hws_tls_t *) carrier)->fd), SHUT_RDWR);
 }
@@ -310,6 +314,7 @@ static const hws_carrier_ops_t tls_ops = {
     .receive = tls_receive,
     .set_timeout = tls_set_timeout,
     .fault = tls_fault,
+    .descriptor = tls_descriptor,
     .shutdown = tls_shutdown,
     .close = tls_close,
 };
