@@ -300,6 +300,7 @@ static void rdma_close(hws_carrier_t *carrier) {
         hws_rdma_abandon_in_child(self->rdma);
     } else if (self->rdma != NULL) {
         hws_rdma_close(self->rdma);
+        free(self->connection);
         self->rdma = NULL;
     }
 }

@@ -1,6 +1,6 @@
 /*
- * The other end of a channel, in this process: the test sends real bytes over a socket pair or a region. Every test
- * runs over each carrier (fake_run_all).
+ * The other end of a channel, in this process: the test sends real bytes over a socket pair, a region or a mirror. Every
+ * test runs over each carrier (fake_run_all).
  */
 #ifndef FAKE_WORKER_H
 #define FAKE_WORKER_H
@@ -8,6 +8,7 @@
 #include "../hws_channel_internal.h"
 #include "../tcp/hws_tcp.h"
 #include "fake_host.h"
+#include "fake_rdma.h"
 #include "hws_test.h"
 
 #include <errno.h>
@@ -18,10 +19,11 @@
 #define FAKE_OPCODE 0x00010001u
 #define FAKE_WINDOW_BYTES (4u << 20)
 
-static bool fake_over_shm;                   /* the carrier under test */
+static bool fake_over_shm, fake_over_rdma;   /* the carrier under test; neither: TCP */
 static char fake_sysfs[64];                  /* folder of its region's device, "" for a region in a file */
 static int fake_fd = -1;                     /* the worker's end, over TCP */
 static fake_slot_t fake_slot;                /* the same, over a region */
+static fake_end_t fake_end;                  /* the same, over RDMA */
 static uint64_t fake_sequence;               /* of the next expected record */
 static void (*fake_callback)(uint64_t, int); /* the action of run_callback */
 static _Atomic int fake_failed_status;
@@ -57,7 +59,9 @@ static hws_carrier_t *fake_connect_tcp(void) {
 }
 
 static void fake_open_with(uint64_t window_bytes) {
-    hws_carrier_t *carrier = fake_over_shm ? fake_connect_shm() : fake_connect_tcp();
+    hws_carrier_t *carrier = fake_over_shm ? fake_connect_shm()
+        : fake_over_rdma                   ? fake_rdma_connect(&fake_end)
+                                           : fake_connect_tcp();
     fake_sequence = 3;
     atomic_store(&fake_failed_status, 0);
     hws_welcome_t welcome = {.device_count = 1,
@@ -77,6 +81,8 @@ static inline void fake_open(void) {
 static inline void fake_end_writing(void) {
     if (fake_over_shm) {
         fake_slot_end(&fake_slot, HWS_HOST_ENDED, "the test has ended it");
+    } else if (fake_over_rdma) {
+        fake_rdma_end(&fake_end);
     } else {
         shutdown(fake_fd, SHUT_WR);
     }
@@ -86,6 +92,9 @@ static void fake_hang_up(void) {
     if (fake_over_shm && fake_slot.base != NULL) {
         fake_end_writing();
         fake_slot.base = NULL;
+    }
+    if (fake_over_rdma) {
+        fake_rdma_hang_up(&fake_end);
     }
     if (fake_fd >= 0) {
         close(fake_fd);
@@ -103,6 +112,10 @@ static inline void fake_close(void) {
 static void fake_read(void *target, size_t bytes) {
     if (fake_over_shm) {
         HWS_CHECK(fake_slot_read(&fake_slot, target, bytes));
+        return;
+    }
+    if (fake_over_rdma) {
+        HWS_CHECK(fake_rdma_read(&fake_end, target, bytes));
         return;
     }
     for (uint8_t *p = target; bytes > 0;) {
@@ -128,6 +141,10 @@ static hws_record_header_t fake_take(uint8_t *payload, size_t capacity) {
 static void fake_write(const void *bytes, size_t count) {
     if (fake_over_shm) {
         fake_slot_write(&fake_slot, bytes, count); /* fails if the channel has refused earlier bytes */
+        return;
+    }
+    if (fake_over_rdma) {
+        fake_rdma_write(&fake_end, bytes, count); /* as above */
         return;
     }
     for (const uint8_t *p = bytes; count > 0;) {
@@ -191,6 +208,10 @@ static inline void fake_join(fake_thread_t *thread) {
 static inline void fake_run_all(void (*run)(void)) {
     fprintf(stderr, "over tcp\n");
     run();
+    fprintf(stderr, "over rdma\n");
+    fake_over_rdma = true;
+    run();
+    fake_over_rdma = false;
     fprintf(stderr, "over shm, as a process\n");
     fake_over_shm = true;
     fake_host_start(16u << 20, 4, HOST_SERVES);
