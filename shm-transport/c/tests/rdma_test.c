@@ -1,0 +1,365 @@
+/* An end of RDMA and its carrier against another end of this process: rules, limits, and the end of the connection. */
+#include "../hws_channel.h"
+#include "../rdma/hws_rdma_internal.h"
+#include "../shm/hws_bulk.h"
+#include "fake_rdma.h"
+#include "hws_region.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define ROUNDS 60
+#define LONG_RETRY_MS 4000
+#define SHORT_RETRY_MS 200
+
+static fake_end_t worker;
+static hws_carrier_t *guest;
+static const hws_chunks_t *chunks;
+static _Atomic int failed_status;
+
+/* What the carrier uses of the channel and of copies. */
+_Thread_local hws_tls_t hws_tls;
+
+void hws_bulk_use_chunks(const hws_chunks_t *used) {
+    chunks = used;
+}
+
+int hws_channel_fail(int status, const char *format, ...) {
+    (void) format;
+    atomic_store(&failed_status, status);
+    return status;
+}
+
+int hws_channel_status(void) {
+    return atomic_load(&failed_status);
+}
+
+static void connect_within(uint32_t retry_ms) {
+    atomic_store(&failed_status, 0);
+    guest = fake_rdma_connect_within(&worker, retry_ms);
+}
+
+static void hang_up(void) {
+    guest->ops->shutdown(guest);
+    fake_rdma_hang_up(&worker);
+    guest->ops->close(guest);
+    free(guest);
+}
+
+static void send_words(const void *bytes, size_t count) {
+    struct iovec piece = {(void *) bytes, count};
+    HWS_CHECK(guest->ops->send(guest, &piece, 1) == 0);
+}
+
+static ssize_t receive_words(void *target, size_t bytes) {
+    const struct iovec piece = {target, bytes};
+    return guest->ops->receive(guest, &piece, 1);
+}
+
+static bool receive_all(uint8_t *target, size_t bytes) {
+    while (bytes > 0) {
+        ssize_t received = receive_words(target, bytes);
+        if (received <= 0) {
+            return false;
+        }
+        target += received;
+        bytes -= (size_t) received;
+    }
+    return true;
+}
+
+/* Posts a write of the worker that no correct worker would post. */
+static void post_raw(uint64_t offset, uint32_t bytes, bool with_imm, uint32_t imm) {
+    hws_rdma_t *rdma = worker.rdma;
+    struct ibv_sge part = {.addr = (uint64_t) (uintptr_t) rdma->mirror, .length = bytes, .lkey = rdma->region->lkey};
+    struct ibv_send_wr request = {
+        .wr_id = ++rdma->posted,
+        .sg_list = &part,
+        .num_sge = bytes != 0,
+        .opcode = with_imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
+        .send_flags = IBV_SEND_SIGNALED,
+        .imm_data = htonl(imm),
+        .wr.rdma = {.remote_addr = rdma->peer.address + offset, .rkey = rdma->peer.key},
+    };
+    struct ibv_send_wr *bad;
+    HWS_CHECK(ibv_post_send(rdma->queue_pair, &request, &bad) == 0);
+}
+
+static uint32_t make_imm(hws_rdma_kind_t kind, uint32_t value) {
+    return (uint32_t) kind << HWS_RDMA_KIND_SHIFT | value;
+}
+
+static void should_carry_chunks_there_and_back(void) {
+    connect_within(0);
+    HWS_CHECK(chunks->count == HWS_MIRROR_CHUNKS && chunks->offset == HWS_MIRROR_BULK_OFFSET);
+    for (uint32_t chunk = 0; chunk < chunks->count; chunk++) {
+        uint8_t *here = chunks->bytes + chunk * chunks->chunk_bytes;
+        uint8_t *there = hws_rdma_mirror(worker.rdma) + chunks->offset + chunk * chunks->chunk_bytes;
+        uint64_t word = chunk;
+        memset(here, (int) chunk + 1, chunks->chunk_bytes);
+        chunks->begin(chunk);
+        HWS_CHECK(!chunks->is_ready(chunk) && chunks->put(chunk, (uint32_t) chunks->chunk_bytes) == 0);
+        send_words(&word, sizeof word);
+        HWS_CHECK(fake_rdma_read(&worker, &word, sizeof word) && word == chunk);
+        HWS_CHECK(memcmp(here, there, chunks->chunk_bytes) == 0);
+        memset(there, 0x80 + (int) chunk, chunks->chunk_bytes);
+        HWS_CHECK(hws_rdma_return_chunk(worker.rdma, chunk, 8, 1000, chunk == 3 ? 719 : 0) == 0);
+        HWS_CHECK(chunks->wait(chunk) == (chunk == 3 ? 719 : 0) && chunks->is_ready(chunk));
+        HWS_CHECK(here[7] == chunk + 1 && here[8] == 0x80 + chunk && here[1007] == 0x80 + chunk
+                  && here[1008] == chunk + 1);
+    }
+    chunks->begin(1);
+    chunks->cancel(1);
+    HWS_CHECK(chunks->wait(1) == 0);
+    HWS_CHECK(hws_rdma_return_chunk(worker.rdma, 0, 0, 0, 0) == 0 && hws_rdma_fault(worker.rdma) == NULL);
+    HWS_CHECK(hws_rdma_return_chunk(worker.rdma, 0, 8, HWS_MIRROR_CHUNK_BYTES, 0) == -1);
+    hang_up();
+}
+
+/* An end that reads nothing stops the other one, without a packet that finds no receive. */
+static void should_stop_at_the_receives_of_an_end_that_does_not_read(void) {
+    connect_within(0);
+    uint64_t sent = 0, word;
+    for (int round = 0; round < 3; round++) {
+        uint64_t first = sent;
+        while (hws_rdma_can_send(worker.rdma) == 1) {
+            word = ++sent;
+            hws_ring_put(&worker.reply, &word, sizeof word);
+            hws_ring_commit(&worker.reply);
+            HWS_CHECK(hws_rdma_send_tail(worker.rdma, worker.sent, worker.reply.published) == 0);
+            worker.sent = worker.reply.published;
+        }
+        /* The guest reports in steps, so that some tails of the last round still count. */
+        HWS_CHECK(round == 0 ? sent == HWS_MIRROR_TAILS : sent - first >= HWS_MIRROR_TAILS - HWS_RDMA_REPORT_TAILS);
+        for (uint64_t i = first + 1; i <= sent; i++) {
+            HWS_CHECK(receive_all((uint8_t *) &word, sizeof word) && word == i);
+        }
+        while (hws_rdma_can_send(worker.rdma) == 0) {
+            HWS_CHECK(fake_rdma_await(&worker));
+        }
+    }
+    hang_up();
+}
+
+static void expect_refusal_of(uint32_t imm) {
+    uint64_t word;
+    connect_within(0);
+    post_raw(0, 0, true, imm);
+    HWS_CHECK(receive_words(&word, sizeof word) == -1);
+    HWS_CHECK(errno == ECONNRESET || errno == EPROTO);
+    HWS_CHECK(strstr(guest->ops->fault(guest), "broke the protocol") != NULL);
+    hang_up();
+}
+
+static void should_end_after_a_broken_rule(void) {
+    expect_refusal_of(make_imm(HWS_RDMA_CHUNK, HWS_MIRROR_CHUNKS << HWS_RDMA_CHUNK_SHIFT));
+    expect_refusal_of(make_imm(HWS_RDMA_TAIL, HWS_MIRROR_RING_BYTES / 8 + 1)); /* more than the ring has */
+    expect_refusal_of(make_imm(HWS_RDMA_TAIL, HWS_RDMA_VALUE_MASK));           /* backwards */
+    /* A head that the guest has not reached yet shows when it sends. */
+    connect_within(0);
+    uint8_t *bytes = calloc(1, HWS_MIRROR_RING_BYTES + 8);
+    struct iovec piece = {bytes, HWS_MIRROR_RING_BYTES + 8};
+    post_raw(0, 0, true, make_imm(HWS_RDMA_HEAD, HWS_MIRROR_RING_BYTES / 4));
+    HWS_CHECK(guest->ops->send(guest, &piece, 1) == -1 && errno == EPROTO);
+    free(bytes);
+    hang_up();
+    /* Only the guest takes chunks back. */
+    connect_within(0);
+    HWS_CHECK(hws_rdma_return_chunk(((hws_rdma_t **) (guest + 1))[0], 0, 0, 0, 0) == 0);
+    while (fake_rdma_await(&worker)) {
+    }
+    HWS_CHECK(strstr(hws_rdma_fault(worker.rdma), "broke the protocol") != NULL);
+    hang_up();
+}
+
+/* The adapter refuses writes beside the mirror, and both ends notice. */
+static void should_end_after_a_write_beside_the_mirror(void) {
+    uint64_t word;
+    connect_within(SHORT_RETRY_MS);
+    post_raw(HWS_MIRROR_BYTES - 4, 8, false, 0);
+    post_raw(0, 0, true, make_imm(HWS_RDMA_LEFT, 0));
+    while (hws_rdma_fault(worker.rdma) == NULL) {
+        hws_rdma_progress(worker.rdma);
+        pthread_mutex_lock(&worker.rdma->send_lock);
+        hws_rdma_reap(worker.rdma);
+        pthread_mutex_unlock(&worker.rdma->send_lock);
+    }
+    HWS_CHECK(receive_words(&word, sizeof word) == -1 && errno == ECONNRESET);
+    hang_up();
+}
+
+/* Bytes and positions of the other end may be anything at any time. */
+static void should_survive_a_mirror_that_changes(void) {
+    unsigned seed = 20261128;
+    for (int round = 0; round < ROUNDS; round++) {
+        uint8_t taken[4096];
+        connect_within(0);
+        uint8_t *mirror = hws_rdma_mirror(worker.rdma);
+        for (int i = 0; i < 65536; i++) {
+            mirror[i] = (uint8_t) rand_r(&seed);
+        }
+        uint32_t tail = 0;
+        for (int i = 0; i < 50 && guest->ops->fault(guest) == NULL; i++) {
+            post_raw((uint32_t) rand_r(&seed) % (HWS_MIRROR_BYTES - 65536), 1 + (uint32_t) rand_r(&seed) % 65536, false,
+                     0);
+            tail += (uint32_t) rand_r(&seed) % 600;
+            uint32_t imm = rand_r(&seed) % 8 == 0 ? (uint32_t) rand_r(&seed) << 1 : make_imm(HWS_RDMA_TAIL, tail);
+            post_raw(0, 0, true, imm);
+            guest->ops->set_timeout(guest, 5);
+            receive_words(taken, 1 + (size_t) rand_r(&seed) % sizeof taken);
+        }
+        hang_up();
+    }
+}
+
+static void should_connect_only_with_a_sound_end(void) {
+    static const struct {
+        size_t offset;
+        uint64_t value;
+        size_t bytes;
+    } damages[] = {
+        {offsetof(hws_rdma_end_t, queue_pair), 1u << 24, 4},
+        {offsetof(hws_rdma_end_t, first_packet), 1u << 24, 4},
+        {offsetof(hws_rdma_end_t, lid), 1u << 16, 4},
+        {offsetof(hws_rdma_end_t, mtu), 0, 4},
+        {offsetof(hws_rdma_end_t, mtu), 6, 4},
+        {offsetof(hws_rdma_end_t, link_layer), IBV_LINK_LAYER_INFINIBAND, 4},
+        {offsetof(hws_rdma_end_t, bytes), HWS_MIRROR_BYTES - 1, 8},
+        {offsetof(hws_rdma_end_t, address), UINT64_MAX - 4096, 8},
+        {offsetof(hws_rdma_end_t, reserved), 1, 8},
+    };
+    uint8_t sound[HWS_RDMA_END_BYTES], own[HWS_RDMA_END_BYTES];
+    char error[512];
+    hws_rdma_t *other = fake_rdma_open(true, 0, sound);
+    for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+        uint8_t damaged[HWS_RDMA_END_BYTES];
+        hws_rdma_t *rdma = fake_rdma_open(false, 0, own);
+        memcpy(damaged, sound, sizeof damaged);
+        memcpy(damaged + damages[i].offset, &damages[i].value, damages[i].bytes);
+        HWS_CHECK(hws_rdma_connect(rdma, damaged, error, sizeof error) == -1);
+        HWS_CHECK(hws_rdma_connect(rdma, sound, error, sizeof error) == 0);
+        hws_rdma_close(rdma);
+    }
+    hws_rdma_close(other);
+}
+
+static void should_say_why_there_is_no_device(void) {
+    char error[512];
+    hws_rdma_options_t options = {.device = "none_0", .gid_index = -1};
+    HWS_CHECK(hws_rdma_open(&options, error, sizeof error) == NULL);
+    HWS_CHECK(strcmp(error, "there is no RDMA device none_0") == 0);
+    options = (hws_rdma_options_t) {.port = 7, .gid_index = -1};
+    HWS_CHECK(hws_rdma_open(&options, error, sizeof error) == NULL && strstr(error, "active port") != NULL);
+    options = (hws_rdma_options_t) {.gid_index = 200};
+    HWS_CHECK(hws_rdma_open(&options, error, sizeof error) == NULL && strstr(error, "index 200") != NULL);
+}
+
+static void *receive_one(void *result_p) {
+    uint64_t word;
+    *(ssize_t *) result_p = receive_words(&word, sizeof word);
+    return NULL;
+}
+
+static ssize_t receive_while(void (*act)(void)) {
+    pthread_t thread;
+    ssize_t result = 0;
+    HWS_CHECK(pthread_create(&thread, NULL, receive_one, &result) == 0);
+    act();
+    HWS_CHECK(pthread_join(thread, NULL) == 0);
+    return result;
+}
+
+static void end_connection(void) {
+    close(worker.connection);
+    worker.connection = -1;
+}
+
+static void write_beside(void) {
+    HWS_CHECK(write(worker.connection, "x", 1) == 1);
+}
+
+static void shut_down(void) {
+    guest->ops->shutdown(guest);
+}
+
+static void should_end_with_the_connection(void) {
+    connect_within(0);
+    HWS_CHECK(receive_while(end_connection) == -1);
+    HWS_CHECK(strstr(guest->ops->fault(guest), "closed the session's connection") != NULL);
+    hang_up();
+    connect_within(0);
+    HWS_CHECK(receive_while(write_beside) == -1);
+    HWS_CHECK(strstr(guest->ops->fault(guest), "bytes beside RDMA") != NULL);
+    chunks->begin(0);
+    HWS_CHECK(chunks->wait(0) == HWS_LOST_STATUS && atomic_load(&failed_status) == HWS_LOST_STATUS);
+    hang_up();
+    connect_within(0);
+    HWS_CHECK(receive_while(shut_down) == -1 && guest->ops->fault(guest) == NULL);
+    HWS_CHECK(fake_rdma_await(&worker) && hws_rdma_words(worker.rdma)->peer_left == 1);
+    hang_up();
+}
+
+/* What the worker sent before it left comes first. */
+static void should_deliver_what_came_before_the_end(void) {
+    uint64_t word = 42, got = 0;
+    connect_within(0);
+    fake_rdma_write(&worker, &word, sizeof word);
+    fake_rdma_end(&worker);
+    HWS_CHECK(receive_words(&got, sizeof got) == sizeof got && got == 42);
+    HWS_CHECK(receive_words(&got, sizeof got) == -1 && errno == ECONNRESET);
+    hang_up();
+}
+
+static char link_down[256];
+
+static void take_link_down(void) {
+    int file = open(link_down, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    HWS_CHECK(file >= 0);
+    close(file);
+}
+
+static void should_outlast_a_link_that_is_down_for_less_than_the_limit(void) {
+    uint64_t word = 42, got = 0;
+    connect_within(LONG_RETRY_MS);
+    take_link_down();
+    send_words(&word, sizeof word);
+    for (int i = 0; i < 3; i++) {
+        HWS_CHECK(fake_rdma_await(&worker) && hws_ring_available(&worker.command) == 0);
+    }
+    HWS_CHECK(unlink(link_down) == 0);
+    HWS_CHECK(fake_rdma_read(&worker, &got, sizeof got) && got == 42);
+    hang_up();
+}
+
+static void should_end_when_a_link_is_down_for_longer(void) {
+    uint64_t word = 42;
+    connect_within(SHORT_RETRY_MS);
+    take_link_down();
+    send_words(&word, sizeof word);
+    HWS_CHECK(receive_words(&word, sizeof word) == -1 && errno == ECONNRESET);
+    HWS_CHECK(strstr(guest->ops->fault(guest), "the RDMA connection is lost") != NULL);
+    HWS_CHECK(guest->ops->send(guest, &(struct iovec) {&word, sizeof word}, 1) == -1);
+    HWS_CHECK(unlink(link_down) == 0);
+    hang_up();
+}
+
+int main(void) {
+    const char *fabric = getenv("HAWSER_TEST_FABRIC");
+    HWS_CHECK(fabric != NULL);
+    snprintf(link_down, sizeof link_down, "%s/link-down", fabric);
+    unlink(link_down); /* of a test that was ended */
+    HWS_RUN(should_carry_chunks_there_and_back);
+    HWS_RUN(should_stop_at_the_receives_of_an_end_that_does_not_read);
+    HWS_RUN(should_end_after_a_broken_rule);
+    HWS_RUN(should_end_after_a_write_beside_the_mirror);
+    HWS_RUN(should_survive_a_mirror_that_changes);
+    HWS_RUN(should_connect_only_with_a_sound_end);
+    HWS_RUN(should_say_why_there_is_no_device);
+    HWS_RUN(should_end_with_the_connection);
+    HWS_RUN(should_deliver_what_came_before_the_end);
+    HWS_RUN(should_outlast_a_link_that_is_down_for_less_than_the_limit);
+    HWS_RUN(should_end_when_a_link_is_down_for_longer);
+    return 0;
+}
