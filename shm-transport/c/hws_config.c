@@ -97,8 +97,7 @@ static int take_value(hws_settings_t *settings, const char *key, char *value) {
         return settings->token_file[0] ? 0 : copy_text(settings->token_file, sizeof settings->token_file, value);
     }
     if (strcmp(key, "rdma_device") == 0) {
-        return settings->rdma_device[0] ? 0
-                                        : copy_text(settings->rdma_device, sizeof settings->rdma_device, value);
+        return settings->rdma_device[0] ? 0 : copy_text(settings->rdma_device, sizeof settings->rdma_device, value);
     }
     for (size_t i = 0; i < RDMA_NUMBERS; i++) {
         if (strcmp(key, rdma_numbers[i].key) == 0) {
@@ -350,7 +349,8 @@ int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity
         }
     }
     for (size_t i = 0; i < RDMA_NUMBERS; i++) {
-        if (take_environment(rdma_numbers[i].name, settings.rdma[i], sizeof settings.rdma[i], error_p, error_capacity)) {
+        if (take_environment(rdma_numbers[i].name, settings.rdma[i], sizeof settings.rdma[i], error_p,
+                             error_capacity)) {
             return -1;
         }
     }

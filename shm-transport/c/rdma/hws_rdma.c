@@ -59,8 +59,10 @@ static int choose_gid(hws_rdma_t *rdma, char *error, size_t capacity) {
             }
         }
         if (best == 0) {
-            snprintf(error, capacity, "port %u of the RDMA device %s has no GID of RoCE v2: give its network interface"
-                     " an address", rdma->port, rdma->device);
+            snprintf(error, capacity,
+                     "port %u of the RDMA device %s has no GID of RoCE v2: give its network interface"
+                     " an address",
+                     rdma->port, rdma->device);
             return -1;
         }
     }
@@ -185,7 +187,8 @@ static int make_queues(hws_rdma_t *rdma, char *error, size_t capacity) {
     rdma->sent = verbs->ibv_create_cq(rdma->context, HWS_RDMA_SENDS, NULL, NULL, 0);
     /* Flushed receives need room too, and no completion is lost while this end does not look. */
     rdma->received = rdma->channel == NULL
-        ? NULL : verbs->ibv_create_cq(rdma->context, 2 * HWS_MIRROR_RECEIVES, NULL, rdma->channel, 0);
+        ? NULL
+        : verbs->ibv_create_cq(rdma->context, 2 * HWS_MIRROR_RECEIVES, NULL, rdma->channel, 0);
     struct ibv_qp_init_attr wanted = {
         .send_cq = rdma->sent,
         .recv_cq = rdma->received,
@@ -280,7 +283,7 @@ static int to_ready(hws_rdma_t *rdma) {
         || memcmp(peer->gid, rdma->gid.raw, sizeof(uint64_t)) != 0; /* another subnet */
     struct ibv_qp_attr state = {
         .qp_state = IBV_QPS_RTR,
-        .path_mtu = (enum ibv_mtu) (peer->mtu < rdma->port_state.active_mtu ? peer->mtu : rdma->port_state.active_mtu),
+        .path_mtu = (enum ibv_mtu)(peer->mtu < rdma->port_state.active_mtu ? peer->mtu : rdma->port_state.active_mtu),
         .dest_qp_num = peer->queue_pair,
         .rq_psn = peer->first_packet,
         .max_dest_rd_atomic = 1,
@@ -318,9 +321,10 @@ static int to_ready(hws_rdma_t *rdma) {
 int hws_rdma_connect(hws_rdma_t *rdma, const uint8_t peer[HWS_RDMA_END_BYTES], char *error_p, size_t error_capacity) {
     memcpy(&rdma->peer, peer, sizeof rdma->peer);
     if (!is_sound(rdma, &rdma->peer)) {
-        snprintf(error_p, error_capacity, "the other end of the RDMA connection must be of the same kind: link layer %u"
-                 " and %u, %llu bytes", rdma->port_state.link_layer, rdma->peer.link_layer,
-                 (unsigned long long) rdma->peer.bytes);
+        snprintf(error_p, error_capacity,
+                 "the other end of the RDMA connection must be of the same kind: link layer %u"
+                 " and %u, %llu bytes",
+                 rdma->port_state.link_layer, rdma->peer.link_layer, (unsigned long long) rdma->peer.bytes);
         return -1;
     }
     int rc = to_ready(rdma);

@@ -36,10 +36,10 @@ typedef struct hws_rdma_options {
 
 /* What hws_rdma_progress() has learnt; read it with acquire. The first four words are those of hws_ring_t. */
 typedef struct hws_rdma_words {
-    uint64_t peer_tail;                /* bytes that the other end ever put into the ring that this end reads */
-    uint64_t peer_head;                /* bytes that it ever took from the ring that this end writes */
-    uint64_t own_tail, own_head;       /* this end's positions */
-    uint32_t peer_left;                /* 1: the other end has left in order */
+    uint64_t peer_tail;          /* bytes that the other end ever put into the ring that this end reads */
+    uint64_t peer_head;          /* bytes that it ever took from the ring that this end writes */
+    uint64_t own_tail, own_head; /* this end's positions */
+    uint32_t peer_left;          /* 1: the other end has left in order */
     uint32_t reserved;
     uint32_t chunks[HWS_MIRROR_CHUNKS]; /* at the guest: HWS_CHUNK_BUSY, or the CUresult of the copy */
 } hws_rdma_words_t;

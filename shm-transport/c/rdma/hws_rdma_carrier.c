@@ -368,8 +368,8 @@ static int chunk_wait(uint32_t chunk) {
 static void attach_rings(hws_rdma_carrier_t *self) {
     hws_rdma_words_t *words = hws_rdma_words(self->rdma);
     uint8_t *mirror = hws_rdma_mirror(self->rdma);
-    hws_ring_attach_writer(&self->command, mirror + HWS_MIRROR_COMMAND_OFFSET, HWS_MIRROR_RING_BYTES,
-                           &words->peer_head, &words->own_tail);
+    hws_ring_attach_writer(&self->command, mirror + HWS_MIRROR_COMMAND_OFFSET, HWS_MIRROR_RING_BYTES, &words->peer_head,
+                           &words->own_tail);
     hws_ring_attach_reader(&self->reply, mirror + HWS_MIRROR_REPLY_OFFSET, HWS_MIRROR_RING_BYTES, &words->own_head,
                            &words->peer_tail);
 }

@@ -97,7 +97,8 @@ static void fake_rdma_write(fake_end_t *end, const void *bytes, size_t count) {
         uint64_t room = hws_ring_room(&end->reply);
         HWS_CHECK(room != HWS_RING_CORRUPT);
         if (room == 0 || hws_rdma_can_send(end->rdma) <= 0) {
-            if (!fake_rdma_await(end) || __atomic_load_n(&hws_rdma_words(end->rdma)->peer_left, __ATOMIC_ACQUIRE) != 0) {
+            if (!fake_rdma_await(end)
+                || __atomic_load_n(&hws_rdma_words(end->rdma)->peer_left, __ATOMIC_ACQUIRE) != 0) {
                 return;
             }
             continue;

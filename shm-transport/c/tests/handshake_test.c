@@ -18,10 +18,11 @@ typedef enum proof_kind { PROOF_OF_BROKER, PROOF_OF_ANOTHER_TOKEN, PROOF_OF_ANOT
 typedef struct answer {
     int fd;
     proof_kind_t kind;
-    uint8_t bytes[512];
+    uint8_t bytes[1024];
     size_t count;
     uint32_t guest_records; /* received after HELLO */
     uint32_t guest_opcode;  /* of the last of them */
+    uint8_t guest_offer[HWS_RDMA_END_BYTES];
     uint8_t guest_proof[HWS_PROOF_BYTES];
     uint8_t hello[1024];
     size_t hello_bytes;
@@ -103,8 +104,15 @@ static void *speak(void *argument) {
     HWS_CHECK(send(answer->fd, answer->bytes, answer->count, MSG_NOSIGNAL) == (ssize_t) answer->count);
     shutdown(answer->fd, SHUT_WR);
     while (read_all(answer->fd, &header, sizeof header)) {
-        HWS_CHECK(header.length_bytes == HWS_HEADER_BYTES + HWS_PROOF_BYTES);
+        bool opens = header.opcode == HWS_CONTROL_OPEN;
+        uint64_t offer_bytes = 0;
+        HWS_CHECK(header.length_bytes
+                  == (opens ? HWS_HEADER_BYTES + HWS_OPEN_FIXED_BYTES + HWS_RDMA_END_BYTES
+                            : HWS_HEADER_BYTES + HWS_PROOF_BYTES));
         HWS_CHECK(read_all(answer->fd, answer->guest_proof, sizeof answer->guest_proof));
+        HWS_CHECK(!opens
+                  || (read_all(answer->fd, &offer_bytes, sizeof offer_bytes) && offer_bytes == HWS_RDMA_END_BYTES
+                      && read_all(answer->fd, answer->guest_offer, HWS_RDMA_END_BYTES)));
         answer->guest_opcode = header.opcode;
         answer->guest_records++;
     }
@@ -112,6 +120,8 @@ static void *speak(void *argument) {
 }
 
 static proof_kind_t kind_of_proof = PROOF_OF_BROKER;
+static const uint8_t *offer; /* of RDMA, by the next handshake; NULL: none */
+static hws_answer_t answered;
 
 /* Runs the handshake with a peer that sends these bytes. Returns a WELCOME, or a text of at most text_capacity. */
 static int talk(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, char *text_p, size_t text_capacity,
@@ -125,8 +135,9 @@ static int talk(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, ch
     memset(text_p == NULL ? (void *) welcome_p : text_p, 0x5a, text_p == NULL ? sizeof *welcome_p : text_capacity);
     HWS_CHECK(pthread_create(&thread, NULL, speak, &answer) == 0);
     hws_carrier_t *carrier = hws_tcp_adopt(ends[0]);
-    int rc = text_p == NULL ? hws_handshake(carrier, &config, 1, welcome_p, error_p, capacity)
-                            : hws_handshake_ask_status(carrier, &config, 1, text_p, text_capacity, error_p, capacity);
+    int rc = text_p != NULL ? hws_handshake_ask_status(carrier, &config, 1, text_p, text_capacity, error_p, capacity)
+        : offer != NULL ? hws_handshake_with_offer(carrier, &config, 1, offer, welcome_p, &answered, error_p, capacity)
+                        : hws_handshake(carrier, &config, 1, welcome_p, error_p, capacity);
     carrier->ops->shutdown(carrier);
     pthread_join(thread, NULL);
     carrier->ops->close(carrier);
@@ -166,6 +177,47 @@ static void shouldTakeAStatusThatFits(void) {
     }
     welcome_t welcome = good_welcome();
     HWS_CHECK(talk(bytes, put_dialogue(bytes, &welcome), NULL, text, sizeof text, error, sizeof error) == -1);
+}
+
+/* A dialogue with an ANSWER: its end and its reason, whose lengths it states. */
+static size_t put_answer(uint8_t *bytes, uint32_t end_bytes, uint32_t stated, const char *reason) {
+    welcome_t welcome = good_welcome();
+    uint8_t payload[256] = {0};
+    uint32_t lengths[2] = {stated, (uint32_t) strlen(reason)};
+    size_t used = put_dialogue(bytes, &welcome), at = HWS_ANSWER_FIXED_BYTES;
+    memcpy(payload, lengths, sizeof lengths);
+    memset(payload + at, 0x33, end_bytes);
+    at += end_bytes;
+    memcpy(payload + at, reason, strlen(reason));
+    at += hws_pad8(strlen(reason));
+    return used + put_record(bytes + used, HWS_CONTROL_ANSWER, payload, (uint32_t) at);
+}
+
+static void shouldOfferRdmaAndTakeTheAnswer(void) {
+    uint8_t bytes[1024], end[HWS_RDMA_END_BYTES];
+    char error[256];
+    hws_welcome_t welcome;
+    memset(end, 0x77, sizeof end);
+    offer = end;
+    HWS_CHECK(shake(bytes, put_answer(bytes, 64, 64, ""), &welcome, error, sizeof error) == 0);
+    HWS_CHECK(answered.accepted && answered.end[0] == 0x33 && answered.end[63] == 0x33 && welcome.session_id == 77);
+    HWS_CHECK(last.guest_opcode == HWS_CONTROL_OPEN && last.guest_records == 1);
+    HWS_CHECK(memcmp(last.guest_offer, end, sizeof end) == 0);
+    HWS_CHECK(shake(bytes, put_answer(bytes, 0, 0, "not allowed"), &welcome, error, sizeof error) == 0);
+    HWS_CHECK(!answered.accepted && strcmp(answered.reason, "not allowed") == 0);
+    /* Lengths that do not fit. */
+    HWS_CHECK(shake(bytes, put_answer(bytes, 64, 0, ""), &welcome, error, sizeof error) == -1);
+    HWS_CHECK(shake(bytes, put_answer(bytes, 0, 64, ""), &welcome, error, sizeof error) == -1);
+    HWS_CHECK(shake(bytes, put_answer(bytes, 32, 32, ""), &welcome, error, sizeof error) == -1);
+    HWS_CHECK(shake(bytes, put_answer(bytes, 128, 128, ""), &welcome, error, sizeof error) == -1);
+    HWS_CHECK(shake(bytes, put_answer(bytes, 64, UINT32_MAX, "x"), &welcome, error, sizeof error) == -1);
+    size_t count = put_answer(bytes, 64, 64, "");
+    for (size_t cut = 0; cut < count; cut++) {
+        HWS_CHECK(shake(bytes, cut, &welcome, error, sizeof error) == -1 && error[0] != '\0');
+    }
+    welcome_t sent = good_welcome();
+    HWS_CHECK(shake(bytes, put_dialogue(bytes, &sent), &welcome, error, sizeof error) == -1);
+    offer = NULL;
 }
 
 static void shouldAcceptAWelcome(void) {
@@ -382,6 +434,7 @@ int main(void) {
     setenv("HAWSER_CONFIG", "/dev/null", 1);
     setenv("HAWSER_CARRIER", "tcp", 1);
     HWS_RUN(shouldAcceptAWelcome);
+    HWS_RUN(shouldOfferRdmaAndTakeTheAnswer);
     HWS_RUN(shouldRefuseADialogueThatEndsAtAnyByte);
     HWS_RUN(shouldRefuseLimitsThatMakeNoSense);
     HWS_RUN(shouldShowWhatTheBrokerSaysWhenItRefuses);
