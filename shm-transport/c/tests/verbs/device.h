@@ -1,9 +1,20 @@
 /*
- * A device of libibverbs for tests: reliable connections between processes of one machine without an adapter. Where
- * adapters differ, it behaves as the strictest one, so that a program which works here relies on no luck:
+ * A device of libibverbs for tests: reliable connections between processes of one machine without an adapter. A program
+ * loads libibverbs_test.so in place of libibverbs.so.1 and finds the device hawser_test0. HAWSER_TEST_FABRIC names the
+ * folder of the fabric, /tmp/hawser-fabric-UID by default: devices of one folder reach each other. While a file
+ * `link-down` lies in the folder, nothing moves.
+ *
+ * Where adapters differ, the device behaves as the strictest one, so that a program which works here relies on no luck:
  * - queues are exactly as deep as asked for, and only a completion that the program has polled frees their entries;
  * - only completions that follow an ibv_req_notify_cq() make an event;
- * - of a failed completion only wr_id, status, qp_num and vendor_err have a meaning.
+ * - of a failed completion only wr_id, status, qp_num and vendor_err have a meaning;
+ * - bytes of a request without IBV_SEND_INLINE are read some time after the post.
+ *
+ * It differs from adapters in this: a thread of the process does the work. So a process that stands still for two
+ * seconds is as unreachable as a dead one. There are no asynchronous events.
+ *
+ * ibv_open_device() makes all that needs files. Afterwards the device only uses futexes, clocks, heap memory, and
+ * read(), write(), poll() and close() of descriptors that it has. The fifth completion channel needs an eventfd().
  */
 #ifndef HWS_TEST_DEVICE_H
 #define HWS_TEST_DEVICE_H
