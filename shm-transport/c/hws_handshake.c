@@ -285,7 +285,7 @@ int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t d
 }
 
 /* Takes ANSWER. Its reason is text that the worker chooses, so it is cut. */
-static int take_answer(const hws_reader_t *reader, hws_answer_t *answer, char *error, size_t capacity) {
+static int take_answer(const hws_reader_t *reader, hws_rdma_answer_t *answer, char *error, size_t capacity) {
     uint32_t end = 0, reason = 0;
     bool is_sound = reader->header.opcode == HWS_CONTROL_ANSWER && reader->payload_bytes >= HWS_ANSWER_FIXED_BYTES;
     if (is_sound) {
@@ -300,14 +300,14 @@ static int take_answer(const hws_reader_t *reader, hws_answer_t *answer, char *e
         return -1;
     }
     const uint8_t *data = reader->payload + HWS_ANSWER_FIXED_BYTES;
-    *answer = (hws_answer_t) {.accepted = end != 0};
+    *answer = (hws_rdma_answer_t) {.accepted = end != 0};
     memcpy(answer->end, data, end);
     snprintf(answer->reason, sizeof answer->reason, "%.*s", (int) reason, (const char *) data + end);
     return 0;
 }
 
 int hws_handshake_with_offer(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
-                             const uint8_t *offer, hws_welcome_t *welcome_p, hws_answer_t *answer_p, char *error_p,
+                             const uint8_t *offer, hws_welcome_t *welcome_p, hws_rdma_answer_t *answer_p, char *error_p,
                              size_t error_capacity) {
     uint8_t payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
     hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};

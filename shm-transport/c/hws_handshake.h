@@ -37,18 +37,18 @@ int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t d
                   hws_welcome_t *welcome_p, char *error_p, size_t error_capacity);
 
 /* The worker's answer to an offer. */
-typedef struct hws_answer {
+typedef struct hws_rdma_answer {
     bool accepted;                   /* the session's records travel over RDMA from now on */
     uint8_t end[HWS_RDMA_END_BYTES]; /* the worker's end */
     char reason[256];                /* why not, for people */
-} hws_answer_t;
+} hws_rdma_answer_t;
 
 /*
  * Runs the handshake as hws_handshake() does, and offers the guest's end of a connection over RDMA: the
  * HWS_RDMA_END_BYTES of hws_rdma_prepare(). Returns 0, or -1 with a message in error_p.
  */
 int hws_handshake_with_offer(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
-                             const uint8_t *offer, hws_welcome_t *welcome_p, hws_answer_t *answer_p, char *error_p,
+                             const uint8_t *offer, hws_welcome_t *welcome_p, hws_rdma_answer_t *answer_p, char *error_p,
                              size_t error_capacity);
 
 /*

@@ -13,6 +13,7 @@
 #include "tcp/hws_stripe.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 _Atomic int hws_lifecycle = CUDA_ERROR_NOT_INITIALIZED;
 _Atomic int hws_gate = CUDA_ERROR_NOT_INITIALIZED;
@@ -109,7 +110,7 @@ static hws_rdma_t *make_end(const hws_config_t *config, uint8_t end_p[HWS_RDMA_E
  */
 static hws_carrier_t *connect_rdma(hws_carrier_t *connection, const hws_config_t *config, hws_rdma_t *rdma,
                                    const uint8_t *end, hws_welcome_t *welcome_p, char *error, size_t capacity) {
-    hws_answer_t answer;
+    hws_rdma_answer_t answer;
     hws_carrier_t *carrier = NULL;
     if (hws_handshake_with_offer(connection, config, HWS_DESCRIPTION_HASH, end, welcome_p, &answer, error, capacity)
         != 0) {

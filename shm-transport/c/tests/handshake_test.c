@@ -121,7 +121,7 @@ static void *speak(void *argument) {
 
 static proof_kind_t kind_of_proof = PROOF_OF_BROKER;
 static const uint8_t *offer; /* of RDMA, by the next handshake; NULL: none */
-static hws_answer_t answered;
+static hws_rdma_answer_t answered;
 
 /* Runs the handshake with a peer that sends these bytes. Returns a WELCOME, or a text of at most text_capacity. */
 static int talk(const uint8_t *bytes, size_t count, hws_welcome_t *welcome_p, char *text_p, size_t text_capacity,
