@@ -9,7 +9,7 @@ class FloorsTest {
         Floors.of("io.hawser.shm")
             // layout writes this module's constants at build time.
             .floor("control", "layout", "ledger", "os", "region", "wire")
-            .floor("ring")
+            .floor("rdma", "ring")
             .floor("events", "turns")
             .check();
     }

@@ -24,7 +24,8 @@ public enum WorkerMessageType {
     SWAP_MOVED("swapmoved"),
     KEPT("kept"),
     SWAP_FROZEN("swapfrozen"),
-    PROCESS_MOVED("processmoved");
+    PROCESS_MOVED("processmoved"),
+    CARRIED("carried");
 
     private final String wireName;
 

@@ -30,17 +30,37 @@ public final class EventPoll {
      * @param events must stay open while this waits for them; null entries are skipped.
      */
     public void watch(List<EventFd> events) {
-        count = events.size();
+        makeRoom(events.size());
+        for (int i = 0; i < count; i++) {
+            // The kernel skips a negative descriptor.
+            watch(i, events.get(i) == null ? -1 : events.get(i).fd());
+        }
+    }
+
+    /**
+     * Sets the descriptors to wait for, of any kind: one is ready when it can be read, or its connection has ended.
+     *
+     * @param given must stay open while this waits for them; negative numbers are skipped.
+     */
+    public void watch(int... given) {
+        makeRoom(given.length);
+        for (int i = 0; i < count; i++) {
+            watch(i, given[i]);
+        }
+    }
+
+    private void makeRoom(int number) {
+        count = number;
         if (descriptors.byteSize() < (long) count * POLLFD_BYTES) {
             descriptors = Arena.ofAuto().allocate(2L * count * POLLFD_BYTES, Long.BYTES);
         }
-        for (int i = 0; i < count; i++) {
-            long at = (long) i * POLLFD_BYTES;
-            // The kernel skips a negative descriptor.
-            descriptors.set(ValueLayout.JAVA_INT, at, events.get(i) == null ? -1 : events.get(i).fd());
-            descriptors.set(ValueLayout.JAVA_SHORT, at + EVENTS_OFFSET, POLLIN);
-            descriptors.set(ValueLayout.JAVA_SHORT, at + REVENTS_OFFSET, (short) 0);
-        }
+    }
+
+    private void watch(int index, int descriptor) {
+        long at = (long) index * POLLFD_BYTES;
+        descriptors.set(ValueLayout.JAVA_INT, at, descriptor);
+        descriptors.set(ValueLayout.JAVA_SHORT, at + EVENTS_OFFSET, POLLIN);
+        descriptors.set(ValueLayout.JAVA_SHORT, at + REVENTS_OFFSET, (short) 0);
     }
 
     /**

@@ -1,6 +1,7 @@
 package io.hawser.shm.os;
 
 import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
@@ -11,11 +12,19 @@ import java.lang.invoke.MethodHandle;
 public final class StreamSocket {
     // Linux socket.h
     private static final int MSG_WAITALL = 0x100;
+    private static final int MSG_DONTWAIT = 0x40;
     private static final int MSG_NOSIGNAL = 0x4000; // a closed peer causes an error, not SIGPIPE
     private static final int MSG_MORE = 0x8000;
     private static final int SHUT_RDWR = 2;
     private static final int IPPROTO_TCP = 6;
-    private static final int TCP_NODELAY = 1; // Linux tcp.h
+    // Linux tcp.h
+    private static final int TCP_NODELAY = 1;
+    private static final int TCP_KEEPIDLE = 4;
+    private static final int TCP_KEEPINTVL = 5;
+    private static final int TCP_KEEPCNT = 6;
+    // Linux asm-generic/socket.h
+    private static final int SOL_SOCKET = 1;
+    private static final int SO_KEEPALIVE = 9;
     private static final int F_SETFL = 4; // Linux asm-generic/fcntl.h
     private static final int EOPNOTSUPP = 95;
     // Linux asm-generic/errno.h
@@ -128,6 +137,78 @@ public final class StreamSocket {
 
     private static boolean hasGone(int errno) {
         return errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN;
+    }
+
+    /** What a peer has done since the last look. */
+    public enum Look {
+        /** Nothing. */
+        QUIET,
+        /** It has sent bytes, of which one is received. */
+        SENT,
+        /** It has closed the connection, or the connection has failed. */
+        ENDED
+    }
+
+    /** Looks at what the peer has done, and does not wait. */
+    public Look look() {
+        Libc.Scratch state = Libc.scratch();
+        long received;
+        try {
+            received = (long) RECV.invokeExact(state.state, descriptor, state.struct, 1L, MSG_DONTWAIT);
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+        if (received > 0) {
+            return Look.SENT;
+        }
+        return received < 0 && (state.errno() == Libc.EAGAIN || state.errno() == Libc.EINTR) ? Look.QUIET : Look.ENDED;
+    }
+
+    /**
+     * Sends bytes, and does not wait.
+     *
+     * @return false when the kernel has not taken all of them.
+     */
+    public boolean sendAtOnce(byte[] bytes) {
+        Libc.Scratch state = Libc.scratch();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment memory = arena.allocate(Math.max(1, bytes.length));
+            memory.asSlice(0, bytes.length).copyFrom(MemorySegment.ofArray(bytes));
+            long sent = (long) SEND.invokeExact(state.state, descriptor, memory, (long) bytes.length,
+                MSG_NOSIGNAL | MSG_DONTWAIT);
+            return sent == bytes.length;
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    /**
+     * Makes the kernel end the connection when the peer's machine has vanished; without effect on a Unix socket.
+     *
+     * @param idleS seconds without traffic before the first probe.
+     * @param intervalS seconds between two probes.
+     * @param probes unanswered probes that end the connection.
+     */
+    public void keepAlive(int idleS, int intervalS, int probes) {
+        option(SOL_SOCKET, SO_KEEPALIVE, 1);
+        option(IPPROTO_TCP, TCP_KEEPIDLE, idleS);
+        option(IPPROTO_TCP, TCP_KEEPINTVL, intervalS);
+        option(IPPROTO_TCP, TCP_KEEPCNT, probes);
+    }
+
+    private void option(int level, int name, int value) {
+        Libc.Scratch state = Libc.scratch();
+        state.struct.set(Libc.INT, 0, value);
+        try {
+            int _ = (int) SETSOCKOPT.invokeExact(state.state, descriptor, level, name, state.struct, Integer.BYTES);
+        } catch (Throwable e) {
+            throw Libc.unexpected(e);
+        }
+    }
+
+    /** The socket's number, for a poll. */
+    public int descriptor() {
+        return descriptor;
     }
 
     /** Ends both directions: blocked and later calls of all threads return. The socket stays open. */

@@ -2,9 +2,11 @@ package io.hawser.shm.ring;
 
 import java.lang.foreign.MemorySegment;
 
-/** State of either end of a ring: the ring's place in the region, and this end's position. */
+/** State of either end of a ring: the ring's place in its memory, and this end's position. */
 abstract sealed class Ring permits RingReader, RingWriter {
     final MemorySegment region;
+    /** Holds both positions: the region itself, or private memory that a carrier keeps up to date. */
+    final MemorySegment words;
     final long ringOffset;
     final long ringBytes;
     final long ownOffset;
@@ -16,7 +18,8 @@ abstract sealed class Ring permits RingReader, RingWriter {
     /** The other end's last valid position. */
     long peerCached;
 
-    Ring(MemorySegment region, long ringOffset, long ringBytes, long ownOffset, long peerOffset, long position) {
+    Ring(MemorySegment region, long ringOffset, long ringBytes, MemorySegment words, long ownOffset, long peerOffset,
+        long position) {
         if (ringBytes < 8 || Long.bitCount(ringBytes) != 1) {
             throw new IllegalArgumentException("a ring's length must be a power of two and at least 8: ringBytes="
                 + ringBytes);
@@ -26,10 +29,11 @@ abstract sealed class Ring permits RingReader, RingWriter {
                 + ", ringBytes=" + ringBytes + ", regionBytes=" + region.byteSize());
         }
         this.region = region;
+        this.words = words;
         this.ringOffset = ringOffset;
         this.ringBytes = ringBytes;
-        this.ownOffset = Words.check(region, ownOffset, Long.BYTES);
-        this.peerOffset = Words.check(region, peerOffset, Long.BYTES);
+        this.ownOffset = Words.check(words, ownOffset, Long.BYTES);
+        this.peerOffset = Words.check(words, peerOffset, Long.BYTES);
         this.position = position;
         published = position;
         peerCached = position;
@@ -48,16 +52,21 @@ abstract sealed class Ring permits RingReader, RingWriter {
     /** Publishes this end's position, rounded down to a multiple of 8; pairs with the other end's acquiring load. */
     final void publish() {
         published = position & ~7L;
-        Words.I64.setRelease(region, ownOffset, published);
+        Words.I64.setRelease(words, ownOffset, published);
     }
 
     /** Reads the other end's position once; pairs with the other end's releasing store. */
     final long peer() {
-        return (long) Words.I64.getAcquire(region, peerOffset);
+        return (long) Words.I64.getAcquire(words, peerOffset);
     }
 
     /** Number of bytes ever put or taken. */
     public final long position() {
         return position;
+    }
+
+    /** This end's position as the other end may see it: that of the last commit or release. */
+    public final long published() {
+        return published;
     }
 }

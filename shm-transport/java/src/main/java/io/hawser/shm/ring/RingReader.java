@@ -18,7 +18,13 @@ public final class RingReader extends Ring {
 
     RingReader(MemorySegment region, long ringOffset, long ringBytes, long headOffset, long tailOffset,
         long position) {
-        super(region, ringOffset, ringBytes, headOffset, tailOffset, position);
+        super(region, ringOffset, ringBytes, region, headOffset, tailOffset, position);
+    }
+
+    /** As above, with the positions in other memory; as the constructor of {@link RingWriter} with words. */
+    public RingReader(MemorySegment memory, long ringOffset, long ringBytes, MemorySegment words, long headOffset,
+        long tailOffset) {
+        super(memory, ringOffset, ringBytes, words, headOffset, tailOffset, 0);
     }
 
     /** A worker's end of a slot's command ring. */

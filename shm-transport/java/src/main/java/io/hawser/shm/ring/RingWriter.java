@@ -26,7 +26,23 @@ public final class RingWriter extends Ring {
 
     RingWriter(MemorySegment region, long ringOffset, long ringBytes, long headOffset, long tailOffset,
         long position) {
-        super(region, ringOffset, ringBytes, tailOffset, headOffset, position);
+        super(region, ringOffset, ringBytes, region, tailOffset, headOffset, position);
+    }
+
+    /**
+     * Attaches to a fresh ring whose positions lie in other memory.
+     *
+     * @param memory holds the ring.
+     * @param ringOffset offset of the ring in it.
+     * @param ringBytes length of the ring, a power of two, at least 8.
+     * @param words holds the positions.
+     * @param headOffset offset of the reader's position in the words, aligned.
+     * @param tailOffset offset of the writer's position in the words, aligned.
+     * @throws IllegalArgumentException if one of them lies outside its memory.
+     */
+    public RingWriter(MemorySegment memory, long ringOffset, long ringBytes, MemorySegment words, long headOffset,
+        long tailOffset) {
+        super(memory, ringOffset, ringBytes, words, tailOffset, headOffset, 0);
     }
 
     /** A worker's end of a slot's reply ring. */

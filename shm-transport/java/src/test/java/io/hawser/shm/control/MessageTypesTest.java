@@ -20,7 +20,7 @@ class MessageTypesTest {
     void shouldKeepTheNamesOfTheWorkersMessages() {
         assertEquals(List.of("ready", "jailed", "stats", "lost", "ended", "image", "stored", "want",
             "unfit", "share", "unshare", "find", "release", "swappedout", "swappedin", "swapwanted",
-            "swapmoved", "kept", "swapfrozen", "processmoved"),
+            "swapmoved", "kept", "swapfrozen", "processmoved", "carried"),
             Stream.of(WorkerMessageType.values()).map(WorkerMessageType::wireName).toList());
     }
 
