@@ -9,13 +9,14 @@ import io.hawser.shm.os.DescriptorSocket;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.EventFd;
 import io.hawser.shm.os.SharedMemory;
+import io.hawser.shm.rdma.RdmaOptions;
 import io.hawser.shm.turns.TurnPage;
 import io.hawser.worker.calls.Calls;
+import io.hawser.worker.channel.BulkArea;
 import io.hawser.worker.channel.Link;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.channel.shm.ShmLink;
 import io.hawser.worker.channel.tcp.Stripes;
-import io.hawser.worker.channel.tcp.TcpLink;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.ControlCodec;
 import io.hawser.worker.control.ControlSocket;
@@ -73,6 +74,7 @@ public final class Worker {
     private MemoryQuota quota;
     private final Swapping swapping;
     private final Stripes stripes = new Stripes();
+    private final Fabric fabric = new Fabric();
     private boolean isStuck; // thread of run() only
     private WorkerMessage.Stats lastStats; // this and the next field: session thread only
     private int unchangedStats;
@@ -171,12 +173,12 @@ public final class Worker {
             throw new IOException("a worker must get only one session, with a descriptor: sessionId="
                 + assign.sessionId() + " descriptor=" + descriptor + " busy=" + (session != null));
         }
-        link = assign.place() == null ? new TcpLink(descriptor) : openRegion(assign.place(), descriptor);
+        link = assign.place() == null ? fabric.link(assign, descriptor) : openRegion(assign.place(), descriptor);
         if (quota == null) {
             quota = MemoryQuota.alone(backend.deviceCount(), assign.memoryBytes());
         }
         SessionOptions options = new SessionOptions(assign.sessionId(), assign.vgpu(), quota, assign.peer(),
-            assign.program(), CreditWindow.DEFAULT_BYTES);
+            assign.program(), CreditWindow.DEFAULT_BYTES, fabric.answer());
         session = new Session(options, backend, link, Calls.perThreadStreams(backend), this::sessionEnded);
         images = new SharedImages(assign.images(), this::send, session.completions()::add);
         session.useImages(images);
@@ -196,6 +198,7 @@ public final class Worker {
     }
 
     private Link openRegion(SharedRegion.Place place, int descriptor) throws IOException {
+        fabric.close();
         try {
             region = SharedRegion.map(descriptor, place);
         } finally {
@@ -233,7 +236,12 @@ public final class Worker {
                 return;
             }
         }
-        session.start(new Calls(session, region, stripes), Description.HASH);
+        BulkArea bulk = region;
+        if (fabric.mirror() != null) {
+            bulk = fabric.mirror();
+            send(new WorkerMessage.Carried("rdma"));
+        }
+        session.start(new Calls(session, region, bulk, stripes), Description.HASH);
     }
 
     private void takeLedger(BrokerMessage.Ledger message, int descriptor) throws IOException {
@@ -269,6 +277,11 @@ public final class Worker {
         WarmUp.run(backend);
     }
 
+    /** Opens the device for sessions over RDMA. Call it before {@link #confine}. */
+    public void openFabric(RdmaOptions options) {
+        fabric.open(options);
+    }
+
     /**
      * Enters the jail. Call it after {@link #warmUp} and before {@link #run}, while no other thread of this worker
      * runs.
@@ -284,7 +297,7 @@ public final class Worker {
         backend.loadAhead();
         swapping.prepareForJail();
         Preload.run(codec, ready);
-        Jail.Report report = Jail.enter(options);
+        Jail.Report report = Jail.enter(options, fabric.descriptor());
         if (report.listener() >= 0) {
             // Load no class between the jail and this message. The watcher would have to answer the load, but it starts
             // to watch only after this message.
@@ -398,6 +411,7 @@ public final class Worker {
         if (region != null) {
             region.close();
         }
+        fabric.close();
         swapping.close();
         if (doorbell != null) {
             doorbell.close();

@@ -132,6 +132,9 @@ public final class WorkerMain {
                 loading.join();
             }
             Calls.loadAhead();
+            if (options.rdma() != null) {
+                worker.openFabric(options.rdma());
+            }
             worker.confine(options.jail());
             status = worker.run() ? 0 : 1;
             // The message of a GPU that cannot be opened gives the cause, so the stack trace is logged at DEBUG only.

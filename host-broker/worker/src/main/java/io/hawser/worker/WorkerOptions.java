@@ -1,5 +1,6 @@
 package io.hawser.worker;
 
+import io.hawser.shm.rdma.RdmaOptions;
 import io.hawser.worker.jail.Jail;
 import java.util.Locale;
 
@@ -13,15 +14,16 @@ import java.util.Locale;
  * @param jail how the worker confines itself before it is ready.
  * @param train whether the worker serves no session, and exits in order for the JVM to write the cache that its flags
  *     ask for.
+ * @param rdma the device for sessions over RDMA; null for none.
  * @param isHelper whether the worker serves no session, but moves the GPU state of other workers.
  */
 public record WorkerOptions(int controlFd, String backend, int threads, int devices, Jail.Options jail, Train train,
-    boolean isHelper) {
+    RdmaOptions rdma, boolean isHelper) {
     /** Usage of the command line. */
     public static final String USAGE =
         "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N] "
             + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--sockets 0|1] "
-            + "[--train off|start|calls] [--helper 0|1]";
+            + "[--train off|start|calls] [--rdma OPTIONS] [--helper 0|1]";
 
     private static final int DEFAULT_CONTROL_FD = 3;
 
@@ -53,6 +55,7 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
         boolean isWatched = false;
         boolean hasSockets = false;
         Train train = Train.OFF;
+        RdmaOptions rdma = null;
         boolean isHelper = false;
         for (int i = 0; i < args.length; i += 2) {
             if (i + 1 == args.length) {
@@ -69,12 +72,13 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
                 case "--watched" -> isWatched = number(args[i], value) != 0;
                 case "--sockets" -> hasSockets = number(args[i], value) != 0;
                 case "--train" -> train = train(value);
+                case "--rdma" -> rdma = RdmaOptions.parse(value);
                 case "--helper" -> isHelper = number(args[i], value) != 0;
                 default -> throw new IllegalArgumentException("unknown option: " + args[i]);
             }
         }
         return new WorkerOptions(controlFd, backend, threads, devices, new Jail.Options(jail, uid, isWatched,
-            hasSockets), train, isHelper);
+            hasSockets), train, rdma, isHelper);
     }
 
     private static Jail.Mode mode(String value) {

@@ -261,7 +261,7 @@ final class ArrayCalls implements ArrayManualCalls<Call> {
         long spanBytes = RegionCopies.spanBytes(host, extent);
         if (check(call, call.lastObject(), box) && region.allows(call, host.offset(), spanBytes, chunk)) {
             rounds.issued(Direction.of(toArray), box.bytes(), call.lastStream());
-            region.settle(call, chunk, toArray ? 0 : host.offset() + spanBytes,
+            region.settle(call, chunk, host.offset(), toArray ? 0 : spanBytes,
                 box.isEmpty() ? 0 : copy.withMemory(toArray, array, box,
                     CUmemorytype.CU_MEMORYTYPE_HOST, region.bytes(host.offset(), spanBytes, chunk).address(),
                     host.pitch(),

@@ -15,6 +15,7 @@ import io.hawser.cuda.generated.cusparse.CusparseOpcodes;
 import io.hawser.cuda.generated.cusparselt.CusparseLtOpcodes;
 import io.hawser.cuda.generated.nccl.NcclOpcodes;
 import io.hawser.shm.wire.RecordLayout;
+import io.hawser.worker.channel.BulkArea;
 import io.hawser.worker.channel.shm.SharedRegion;
 import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.session.Call;
@@ -53,13 +54,14 @@ public final class Calls implements CallDispatcher {
      *
      * @param session the session.
      * @param shared the guest's region; null over another carrier.
+     * @param bulk the memory for copies by chunk: the region or a mirror; null over another carrier.
      * @param stripes connections that may join the session.
      */
-    public Calls(Session session, SharedRegion shared, Stripes stripes) {
+    public Calls(Session session, SharedRegion shared, BulkArea bulk, Stripes stripes) {
         LaunchCalls launches = new LaunchCalls(session);
         MemoryCalls memory = new MemoryCalls(session);
         StreamMemoryCalls streamMemory = new StreamMemoryCalls(session);
-        region = new RegionCopies(session, shared, stripes);
+        region = new RegionCopies(session, bulk, stripes);
         session.work().useLanes(stripes.data());
         objects = session.objects();
         use(CublasOpcodes::isCredited, CublasOpcodes.cublasDestroy_v2, HandleKind.CUBLAS, new CublasCalls(session));

@@ -134,7 +134,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
             rounds.interrupt(call.sequence(), done + part);
             call.interrupt();
         } else {
-            region.settle(call, chunk, direction == Direction.TO_DEVICE ? 0 : offset + byteCount, result);
+            region.settle(call, chunk, offset, direction == Direction.TO_DEVICE ? 0 : byteCount, result);
         }
     }
 
@@ -170,7 +170,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
         }
         rounds.issued(Direction.of(toDevice), box.bytes(), call.lastStream());
         MemorySegment memory = region.bytes(host.offset(), span, chunk);
-        region.settle(call, chunk, toDevice ? 0 : host.offset() + span,
+        region.settle(call, chunk, host.offset(), toDevice ? 0 : span,
             toDevice ? boxes.write(box, memory, layout, stream)
                 : boxes.read(box, memory, layout, stream));
     }

@@ -7,9 +7,8 @@ import io.hawser.cuda.generated.HwsDevicePlace;
 import io.hawser.cuda.generated.HwsExtent;
 import io.hawser.cuda.generated.HwsPosition;
 import io.hawser.cuda.generated.HwsRegionPlace;
-import io.hawser.shm.region.RegionGeometry;
 import io.hawser.shm.wire.RecordLayout;
-import io.hawser.worker.channel.shm.SharedRegion;
+import io.hawser.worker.channel.BulkArea;
 import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
@@ -39,7 +38,7 @@ final class RegionCopies {
 
     private final Session session;
     private final GpuBackend backend;
-    private final SharedRegion region;
+    private final BulkArea region;
     private final Stripes stripes;
     private final BitSet pinnedChunks = new BitSet(); // chunks that are pinned, or that cannot be
     private boolean isPinningRefused;
@@ -50,10 +49,10 @@ final class RegionCopies {
      * Makes the copies of a session.
      *
      * @param session the session.
-     * @param region the guest's region; null over another carrier.
+     * @param region the guest's region or mirror; null over another carrier.
      * @param stripes the session's stripes.
      */
-    RegionCopies(Session session, SharedRegion region, Stripes stripes) {
+    RegionCopies(Session session, BulkArea region, Stripes stripes) {
         this.session = session;
         this.backend = session.backend();
         this.region = region;
@@ -141,13 +140,11 @@ final class RegionCopies {
      * copy.
      */
     private void pin(int chunk) {
-        RegionGeometry geometry = region.geometry();
-        int chunks = (int) (PINNED_BYTES / geometry.chunkBytes());
+        int chunks = (int) (PINNED_BYTES / region.chunkBytes());
         int first = chunk / chunks * chunks;
         pinnedChunks.set(first, first + chunks);
-        int count = Math.min(chunks, geometry.chunkCount() - first);
-        int result = backend.pinHost(region.memory().asSlice(geometry.chunk(region.place().slot(), first),
-            count * geometry.chunkBytes()));
+        int count = Math.min(chunks, region.chunkCount() - first);
+        int result = backend.pinHost(region.memory().asSlice(region.chunkOffset(first), count * region.chunkBytes()));
         if (result != 0 && !isPinningRefused) {
             isPinningRefused = true;
             LOG.log(Level.WARNING, "session {0}: copies through the region are slow: its memory cannot be pinned: "
@@ -160,10 +157,11 @@ final class RegionCopies {
      *
      * @param call names the stream.
      * @param chunk the call's chunk number.
-     * @param bytes of a copy to the host: where its bytes end in the chunk; 0 of a copy to the device.
+     * @param offset of a copy to the host: the offset of its bytes, as {@link #allows} got it.
+     * @param bytes their number; 0 of a copy to the device.
      * @param issued CUresult of issuing the copy.
      */
-    void settle(Call call, int chunk, long bytes, int issued) {
+    void settle(Call call, int chunk, long offset, long bytes, int issued) {
         if (chunk == RecordLayout.COPY_AREA_CHUNK) {
             session.graphCallbacks().launchBegins();
             session.work().whenReached(call.lastStream(), status -> session.graphCallbacks().launchEnds());
@@ -174,19 +172,23 @@ final class RegionCopies {
             session.work().whenReached(call.lastStream(), status -> {
                 session.graphCallbacks().launchEnds();
                 int result = issued != 0 ? issued : status;
-                stripes.giveBack(chunk, result, result == 0 ? (int) bytes : 0);
+                stripes.giveBack(chunk, result, result == 0 && bytes != 0 ? (int) (offset + bytes) : 0);
             });
         } else if (chunk != 0) {
             StreamState stream = call.lastStream();
             settledSequence = call.sequence();
             // Runs on the backend's thread, so that the guest can refill the chunk while other chunks are copied.
             int wait = backend.whenStreamReached(stream.context(), stream.stream(),
-                status -> region.releaseChunk(chunk - 1, issued != 0 ? issued : status));
+                status -> giveBack(chunk, offset, bytes, issued != 0 ? issued : status));
             if (wait != 0) {
-                region.releaseChunk(chunk - 1, issued != 0 ? issued : wait);
+                giveBack(chunk, offset, bytes, issued != 0 ? issued : wait);
             }
         }
         call.finish(issued);
+    }
+
+    private void giveBack(int chunk, long offset, long bytes, int result) {
+        region.giveBack(chunk - 1, offset, result == 0 ? bytes : 0, result);
     }
 
     /** Whether a request copies device memory to the region. */
@@ -212,8 +214,8 @@ final class RegionCopies {
                 stripes.take(chunk);
                 stripes.giveBack(chunk, call.result(), 0);
             }
-        } else if (region != null && chunk > 0 && chunk <= region.geometry().chunkCount()) {
-            region.releaseChunk(chunk - 1, call.result());
+        } else if (region != null && chunk > 0 && chunk <= region.chunkCount()) {
+            region.giveBack(chunk - 1, 0, 0, call.result());
         }
     }
 }

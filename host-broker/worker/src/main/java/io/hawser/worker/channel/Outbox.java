@@ -86,6 +86,27 @@ public final class Outbox {
     }
 
     /**
+     * Appends ANSWER.
+     *
+     * @param answer to the guest's offer; null for a guest that has offered nothing.
+     */
+    public void answer(Answer answer) {
+        if (answer == null) {
+            return;
+        }
+        control(RecordLayout.CONTROL_ANSWER, RecordLayout.ANSWER_FIXED_BYTES);
+        writer.buffer(RecordLayout.ANSWER_END_OFFSET, MemorySegment.ofArray(answer.end()));
+        writer.string(RecordLayout.ANSWER_REASON_OFFSET, cut(answer.reason()));
+        append(writer, writer.end());
+    }
+
+    /** A text within the limit of a control record's text. */
+    private static String cut(String text) {
+        return text.getBytes(StandardCharsets.UTF_8).length <= RecordLayout.MAX_TEXT_BYTES ? text
+            : text.substring(0, Math.min(text.length(), RecordLayout.MAX_TEXT_BYTES / 4));
+    }
+
+    /**
      * Appends CREDIT.
      *
      * @param releasedBytes total since the session began.
@@ -146,10 +167,7 @@ public final class Outbox {
     public void lost(int result, String reason) {
         control(RecordLayout.CONTROL_LOST, RecordLayout.LOST_FIXED_BYTES);
         writer.i32(RecordLayout.LOST_RESULT_OFFSET, result);
-        byte[] text = reason.getBytes(StandardCharsets.UTF_8);
-        String cut = text.length <= RecordLayout.MAX_TEXT_BYTES ? reason
-            : reason.substring(0, Math.min(reason.length(), RecordLayout.MAX_TEXT_BYTES / 4));
-        writer.string(RecordLayout.LOST_REASON_OFFSET, cut);
+        writer.string(RecordLayout.LOST_REASON_OFFSET, cut(reason));
         append(writer, writer.end());
     }
 

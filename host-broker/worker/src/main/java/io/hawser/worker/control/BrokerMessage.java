@@ -62,9 +62,17 @@ public sealed interface BrokerMessage {
      * @param program name of the guest's program, chosen by the guest; for the log.
      * @param images digests of the device code that the broker keeps for the vGPU.
      * @param place the guest's place in its region; null when the descriptor is a socket.
+     * @param rdma the guest's end of RDMA, in hexadecimal; null when it has offered none.
+     * @param rdmaRefusal why the session may not use RDMA; null when it may.
      */
     record Assign(long sessionId, String vgpu, long memoryBytes, String peer, String program, List<String> images,
-        SharedRegion.Place place) implements BrokerMessage {
+        SharedRegion.Place place, String rdma, String rdmaRefusal) implements BrokerMessage {
+        /** For a guest that has offered no RDMA. */
+        public Assign(long sessionId, String vgpu, long memoryBytes, String peer, String program, List<String> images,
+            SharedRegion.Place place) {
+            this(sessionId, vgpu, memoryBytes, peer, program, images, place, null, null);
+        }
+
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);

@@ -45,7 +45,8 @@ public final class ControlCodec {
         return switch (type) {
             case ASSIGN -> new BrokerMessage.Assign(number(node, "sessionId"), node.path("vgpu").asText(""),
                 number(node, "memoryBytes"), node.path("peer").asText(""), node.path("program").asText(""),
-                texts(node, "images"), place(node));
+                texts(node, "images"), place(node), node.path("rdma").asText(null),
+                node.path("rdmaRefusal").asText(null));
             case LEDGER -> new BrokerMessage.Ledger(small(node, "slots"), small(node, "slot"), texts(node, "gpus"),
                 numbers(node, "contextBytes"));
             case STORE -> new BrokerMessage.Store(node.path("sha256").asText(""));

@@ -38,6 +38,18 @@ public sealed interface WorkerMessage {
     }
 
     /**
+     * The session uses another carrier than the one that its connection began with.
+     *
+     * @param carrier the carrier's label.
+     */
+    record Carried(String carrier) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.CARRIED;
+        }
+    }
+
+    /**
      * One GPU.
      *
      * @param name the backend's name for it.

@@ -66,8 +66,9 @@ final class Filter {
      * @param watched whether the watcher decides on system calls that the filter does not allow; else they fail with
      *     EPERM.
      * @param sockets whether the worker may make sockets of IP.
+     * @param rdmaDevice descriptor of an RDMA device's commands, to which requests are allowed; -1 for none.
      */
-    static Filter of(boolean watched, boolean sockets) {
+    static Filter of(boolean watched, boolean sockets, int rdmaDevice) {
         Filter filter = new Filter(watched ? NOTIFY : ERRNO | EPERM);
         filter.load(ARCHITECTURE_OFFSET);
         filter.skipIfEqual(AUDIT_ARCH_X86_64, 1);
@@ -80,6 +81,9 @@ final class Filter {
                 continue;
             }
             Filter body = new Filter(filter.refusal);
+            if (call == SystemCall.IOCTL && rdmaDevice >= 0) {
+                Rule.allowRequestsTo(rdmaDevice, body);
+            }
             call.rule().write(body);
             filter.skipUnlessEqual(call.number(), body.program.size());
             filter.program.addAll(body.program);

@@ -64,6 +64,7 @@ public final class Jail {
     private static final int RLIMIT_CORE = 4;
     private static final int RLIMIT_NPROC = 6;
     private static final int RLIMIT_NOFILE = 7;
+    private static final int RLIMIT_MEMLOCK = 8;
     private static final int RLIMIT_MSGQUEUE = 12;
     /**
      * Each mapping of a guest or of a driver uses one descriptor. The limit stops a worker that fills the kernel's file
@@ -94,9 +95,18 @@ public final class Jail {
      * @throws IllegalStateException if a part is missing and the mode is strict, or a check of the jail fails.
      */
     public static Report enter(Options options) {
+        return enter(options, -1);
+    }
+
+    /**
+     * Enters the jail as {@link #enter(Options)} does, and keeps an RDMA device.
+     *
+     * @param rdmaDevice descriptor of its commands; -1 for none.
+     */
+    public static Report enter(Options options, int rdmaDevice) {
         Jail jail = new Jail();
         if (options.mode() != Mode.OFF) {
-            jail.close(options);
+            jail.close(options, rdmaDevice);
             if (options.mode() == Mode.STRICT && !jail.missing.isEmpty()) {
                 throw new IllegalStateException("the jail must be complete (hawser.worker.jail=strict): missing: "
                     + String.join(", ", jail.missing));
@@ -105,7 +115,19 @@ public final class Jail {
         return new Report(List.copyOf(jail.inForce), List.copyOf(jail.missing), jail.listener);
     }
 
-    private void close(Options options) {
+    /**
+     * Raises the limit of locked memory, which memory for an RDMA device counts against. Call it before the jail.
+     *
+     * @param bytes the least limit.
+     * @return null when the limit suffices; else the reason why it is lower.
+     */
+    public static String allowLockedMemory(long bytes) {
+        long result = Kernel.raiseLimit(RLIMIT_MEMLOCK, bytes);
+        return result >= 0 ? null : "the limit of locked memory (RLIMIT_MEMLOCK) must be at least " + bytes
+            + " bytes: " + Kernel.error(result);
+    }
+
+    private void close(Options options, int rdmaDevice) {
         if (!"amd64".equals(System.getProperty("os.arch"))) {
             missing.add("everything (only the system calls of x86_64 are known)");
             return;
@@ -116,7 +138,7 @@ public final class Jail {
         emptyRoot();
         becomeUser(options.user());
         addPart("no_new_privs", Kernel.prctl(PR_SET_NO_NEW_PRIVS, 1));
-        filter(options.watched(), options.sockets());
+        filter(options.watched(), options.sockets(), rdmaDevice);
     }
 
     private void addPart(String name, long result) {
@@ -191,10 +213,10 @@ public final class Jail {
         }
     }
 
-    private void filter(boolean watched, boolean sockets) {
+    private void filter(boolean watched, boolean sockets, int rdmaDevice) {
         long result = Kernel.EINVAL;
         if (watched) {
-            result = install(TSYNC | NEW_LISTENER | TSYNC_ESRCH, Filter.of(true, sockets));
+            result = install(TSYNC | NEW_LISTENER | TSYNC_ESRCH, Filter.of(true, sockets, rdmaDevice));
             if (result >= 0) {
                 listener = (int) result;
             } else {
@@ -202,7 +224,7 @@ public final class Jail {
             }
         }
         if (!watched || result < 0) {
-            result = install(TSYNC, Filter.of(false, sockets));
+            result = install(TSYNC, Filter.of(false, sockets, rdmaDevice));
         }
         if (result > 0 && listener < 0) {
             throw new IllegalStateException("the filter must hold for all threads: exempt=" + result);

@@ -89,6 +89,22 @@ final class Kernel {
         }
     }
 
+    /** Raises a resource's soft limit to at least {@code value}, and the hard limit where that is lower. */
+    static long raiseLimit(int resource, long value) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment limits = arena.allocate(2 * Long.BYTES, Long.BYTES);
+            long read = call(SYS_PRLIMIT64, 0, resource, 0, limits.address(), 0);
+            if (read < 0 || Long.compareUnsigned(limits.get(LONG, 0), value) >= 0) {
+                return read;
+            }
+            limits.set(LONG, 0, value);
+            if (Long.compareUnsigned(limits.get(LONG, Long.BYTES), value) < 0) {
+                limits.set(LONG, Long.BYTES, value);
+            }
+            return call(SYS_PRLIMIT64, 0, resource, limits.address(), 0, 0);
+        }
+    }
+
     static long makeFolder(MemorySegment path) {
         return call(SYS_MKDIR, path.address(), 0, 0, 0, 0);
     }

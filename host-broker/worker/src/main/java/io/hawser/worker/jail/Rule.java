@@ -26,6 +26,8 @@ interface Rule {
     // Linux asm-generic/socket.h
     int SOL_SOCKET = 1;
     int SO_LINGER = 13;
+    // Linux rdma_user_ioctl_cmds.h: RDMA_IOCTL_MAGIC
+    int RDMA_MAGIC = 0x1b;
 
     /** Writes at most 200 instructions; every path through them ends with a result. */
     void write(Filter filter);
@@ -84,6 +86,19 @@ interface Rule {
             filter.allowIfEqual('F'); // NVIDIA nv-ioctl-numbers.h: NV_IOCTL_MAGIC
             filter.refuse();
         };
+    }
+
+    /**
+     * Writes the beginning of a rule: commands to one RDMA device are allowed. They make queues and register memory,
+     * so no other descriptor may take them.
+     */
+    static void allowRequestsTo(int rdmaDevice, Filter filter) {
+        filter.load(Filter.argumentOffset(1));
+        filter.shiftRight(8);
+        filter.mask(0xff);
+        filter.skipUnlessEqual(RDMA_MAGIC, 3);
+        filter.load(Filter.argumentOffset(0));
+        filter.allowIfEqual(rdmaDevice);
     }
 
     /**

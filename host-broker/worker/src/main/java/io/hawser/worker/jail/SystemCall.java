@@ -16,7 +16,7 @@ enum SystemCall {
     FUTEX(202, "JVM, carriers, NVIDIA's driver: sleeping and waking", ALWAYS),
     READ(0, "carriers: eventfd, timerfd, Netty's sockets; JVM: jars that are open", ALWAYS),
     WRITE(1, "carriers; the log on descriptor 2", ALWAYS),
-    IOCTL(16, "NVIDIA's driver, on its devices; sockets' FIONREAD and FIONBIO", Rule.ioctl()),
+    IOCTL(16, "NVIDIA's driver, on its devices; sockets' FIONREAD and FIONBIO; RDMA, on its device", Rule.ioctl()),
     EPOLL_WAIT(232, "Netty", ALWAYS),
     EPOLL_PWAIT(281, "Netty", ALWAYS),
     EPOLL_PWAIT2(441, "Netty, with nanoseconds", ALWAYS),

@@ -185,6 +185,7 @@ public final class Session implements RecordHandler {
         backend.setPolled(false); // until the link polls
         backend.output(new DeviceOutput(completions, outbox)::accept);
         outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
+        outbox.answer(options.answer());
         outbox.flush();
         link.open(this);
         LOG.log(isWarmUp() ? Level.DEBUG : Level.INFO,

@@ -1,5 +1,7 @@
 package io.hawser.worker.session;
 
+import io.hawser.worker.channel.Answer;
+
 /**
  * The result of a session's admission.
  *
@@ -9,6 +11,7 @@ package io.hawser.worker.session;
  * @param peer the guest's address, for the log.
  * @param program name of the guest's program, chosen by the guest; for the log.
  * @param creditWindowBytes bytes of its records that may wait in streams.
+ * @param answer to the guest's offer of RDMA; null for a guest that has offered nothing.
  */
 public record SessionOptions(long sessionId, String vgpu, MemoryQuota memory, String peer, String program,
-    long creditWindowBytes) {}
+    long creditWindowBytes, Answer answer) {}

@@ -34,6 +34,12 @@ class ControlCodecTest {
                 + "\"images\":[\"ab\"],\"program\":\"x\",\"carrier\":\"shm\","
                 + "\"regionBytes\":1048576,\"slotCount\":4,\"slot\":3,\"kind\":1,"
                 + "\"mapAddress\":4096,\"epoch\":-5}"));
+        assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", List.of(), null, "00ff", "why"), decode(
+            "{\"type\":\"assign\",\"sessionId\":7,\"vgpu\":\"v\",\"memoryBytes\":1024,\"peer\":\"p\","
+                + "\"program\":\"x\",\"rdma\":\"00ff\",\"rdmaRefusal\":\"why\"}"));
+        assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", List.of(), null, "00ff", null), decode(
+            "{\"type\":\"assign\",\"sessionId\":7,\"vgpu\":\"v\",\"memoryBytes\":1024,\"peer\":\"p\","
+                + "\"program\":\"x\",\"rdma\":\"00ff\",\"rdmaRefusal\":null}"));
         assertEquals(new BrokerMessage.Doorbell(), decode("{\"type\":\"doorbell\"}"));
         assertEquals(new BrokerMessage.Store("cd"), decode("{\"type\":\"store\",\"sha256\":\"cd\",\"bytes\":1}"));
         assertEquals(new BrokerMessage.Image("cd", 9), decode("{\"type\":\"image\",\"sha256\":\"cd\",\"bytes\":9}"));
@@ -106,7 +112,7 @@ class ControlCodecTest {
             new WorkerMessage.Release("n"), new WorkerMessage.SwappedOut(1, 2, ""),
             new WorkerMessage.SwappedIn(1, 2, ""), new WorkerMessage.SwapWanted(),
             new WorkerMessage.SwapMoved(1), new WorkerMessage.Kept(1), new WorkerMessage.SwapFrozen(""),
-            new WorkerMessage.ProcessMoved(1, 0, 2, 3));
+            new WorkerMessage.ProcessMoved(1, 0, 2, 3), new WorkerMessage.Carried("rdma"));
         List<String> written = new ArrayList<>();
         for (WorkerMessage message : all) {
             written.add(new ObjectMapper().readTree(codec.encode(message)).path("type").asText());

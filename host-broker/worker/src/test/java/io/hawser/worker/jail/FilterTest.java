@@ -25,7 +25,7 @@ class FilterTest {
     private static final int PRLIMIT64 = 302;
     private static final int NEWFSTATAT = 262;
 
-    private final Filter filter = Filter.of(false, false);
+    private final Filter filter = Filter.of(false, false, -1);
 
     private int answer(int number, long... arguments) {
         return filter.answer(X86_64, number, arguments);
@@ -33,8 +33,8 @@ class FilterTest {
 
     @Test
     void shouldAllowSocketsOnlyInTheNetworkOfAVgpu() {
-        Filter alone = Filter.of(true, false);
-        Filter together = Filter.of(true, true);
+        Filter alone = Filter.of(true, false, -1);
+        Filter together = Filter.of(true, true, -1);
         for (SystemCall call : List.of(SystemCall.SOCKET, SystemCall.BIND, SystemCall.LISTEN, SystemCall.ACCEPT,
             SystemCall.CONNECT)) {
             assertEquals(Filter.NOTIFY, alone.answer(X86_64, call.number(), Rule.AF_INET));
@@ -54,6 +54,22 @@ class FilterTest {
         assertEquals(5, SystemCall.count(true) - SystemCall.count(false));
     }
 
+    /** As Linux rdma_user_ioctl_cmds.h: RDMA_VERBS_IOCTL. */
+    @Test
+    void shouldAllowCommandsOnlyToTheRdmaDevice() {
+        int ioctl = SystemCall.IOCTL.number();
+        long verbs = 0xc018_1b01L;
+        Filter device = Filter.of(false, false, 9);
+        assertEquals(Filter.ALLOW, device.answer(X86_64, ioctl, 9, verbs));
+        for (int other : new int[] {-1, 0, 8, 10, 265}) {
+            assertEquals(EPERM, device.answer(X86_64, ioctl, other, verbs), "descriptor=" + other);
+        }
+        assertEquals(EPERM, device.answer(X86_64, ioctl, 9, 0xc018_1c01L), "another kind of request");
+        assertEquals(Filter.ALLOW, device.answer(X86_64, ioctl, 3, 0x5421), "what other files allow");
+        assertEquals(EPERM, answer(ioctl, 9, verbs));
+        assertEquals(EPERM, answer(ioctl, -1, verbs));
+    }
+
     @Test
     void shouldAllowEachCallOfTheListOnce() {
         Set<Integer> numbers = new HashSet<>();
@@ -71,14 +87,14 @@ class FilterTest {
         425, 272, 308, 105, 117, 126, 161, 155, 82, 83, 86, 87, 88, 90, 92, 133, 203, 9999})
     void shouldRefuseUnlistedCalls(int number) {
         assertEquals(EPERM, answer(number));
-        assertEquals(Filter.NOTIFY, Filter.of(true, false).answer(X86_64, number));
+        assertEquals(Filter.NOTIFY, Filter.of(true, false, -1).answer(X86_64, number));
     }
 
     @ParameterizedTest
     @ValueSource(ints = {59, 322, 101, 311, 175, 313, 246, 165})
     void shouldKillProcessThatMakesDeadlyCall(int number) {
         assertEquals(Filter.KILL, answer(number));
-        assertEquals(Filter.KILL, Filter.of(true, false).answer(X86_64, number));
+        assertEquals(Filter.KILL, Filter.of(true, false, -1).answer(X86_64, number));
     }
 
     @Test

@@ -4,6 +4,7 @@ import io.hawser.shm.os.SharedMemory;
 import io.hawser.shm.region.RegionGeometry;
 import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.ring.Waker;
+import io.hawser.worker.channel.BulkArea;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -16,7 +17,7 @@ import java.nio.ByteOrder;
  * The region that a session's guest shares with this worker, and the guest's slot in it. The guest can write every byte
  * of it at any time, so the offsets of its parts are computed and never read from it. Any thread.
  */
-public final class SharedRegion implements AutoCloseable {
+public final class SharedRegion implements BulkArea, AutoCloseable {
     private static final VarHandle WORD = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN).varHandle();
 
     private static final Logger LOG = System.getLogger(SharedRegion.class.getName());
@@ -74,6 +75,7 @@ public final class SharedRegion implements AutoCloseable {
     }
 
     /** The whole region. */
+    @Override
     public MemorySegment memory() {
         return memory;
     }
@@ -88,25 +90,30 @@ public final class SharedRegion implements AutoCloseable {
         return place;
     }
 
-    /**
-     * Whether a copy may use these bytes of the region.
-     *
-     * @param offset unsigned offset of the first byte, chosen by the guest.
-     * @param bytes unsigned number of bytes, chosen by the guest.
-     * @param chunk 0 for bytes of the heap, else 1 + the chunk of the slot's bulk area that holds them.
-     */
+    @Override
+    public int chunkCount() {
+        return geometry.chunkCount();
+    }
+
+    @Override
+    public long chunkBytes() {
+        return geometry.chunkBytes();
+    }
+
+    @Override
+    public long chunkOffset(int chunk) {
+        return geometry.chunk(place.slot, chunk);
+    }
+
+    @Override
     public boolean allows(long offset, long bytes, int chunk) {
         return chunk == 0 ? geometry.isInHeap(offset, bytes)
             : geometry.isInChunk(place.slot, chunk - 1, offset, bytes);
     }
 
-    /**
-     * Returns a chunk to the guest. The release store makes all earlier accesses to the chunk visible before it.
-     *
-     * @param chunk its number, from 0.
-     * @param result CUresult of the copy.
-     */
-    public void releaseChunk(int chunk, int result) {
+    /** The release store makes all earlier accesses to the chunk visible before it. */
+    @Override
+    public void giveBack(int chunk, long offset, long bytes, int result) {
         try {
             WORD.setRelease(memory, geometry.chunkWord(place.slot, chunk), result);
             wakeReader();

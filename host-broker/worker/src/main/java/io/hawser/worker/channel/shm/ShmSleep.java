@@ -4,95 +4,28 @@ import io.hawser.shm.os.EventFd;
 import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.ring.Sleeper;
 import io.hawser.shm.ring.Waker;
+import io.hawser.worker.channel.ring.RingSleep;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 
-/**
- * Lets a session thread sleep and wakes it. The guest wakes it by the words of its slot. Other threads of this process
- * wake it too; whatever the guest writes there can only lengthen a sleep to its limit. The session thread calls {@code
- * prepare}, checks for work, calls {@code sleep}, and always calls {@code awake}.
- */
-abstract class ShmSleep {
+/** The sleep of a session thread whose guest has a slot of a region: the guest wakes it by the words of its slot. */
+final class ShmSleep {
     private static final Logger LOG = System.getLogger(ShmSleep.class.getName());
 
-    /** The longest sleep: the worker then notices a guest that has left or has overwritten its own words. */
-    private static final long LIMIT_NS = 100_000_000;
-
-    private final AtomicBoolean asleep = new AtomicBoolean();
-    private volatile Thread sleeper;
-    private volatile boolean detached;
+    private ShmSleep() {}
 
     /** Selects the way to wait for the guest of a region. */
-    static ShmSleep of(SharedRegion region, EventFd doorbell) {
+    static RingSleep of(SharedRegion region, EventFd doorbell) {
         if (region.place().kind() == RegionLayout.KIND_PROCESS) {
             return new ByFutex(region);
         }
         return doorbell == null ? new ByPolling() : new ByDoorbell(region, doorbell);
     }
 
-    /** Announces that the session thread is about to sleep. The caller checks for work after this. */
-    final void prepare(boolean forRoom) {
-        if (sleeper == null) {
-            sleeper = Thread.currentThread();
-        }
-        asleep.set(true); // pairs with wake(): a thread that adds a task after the check for work sees this
-        if (!detached) {
-            announce(forRoom);
-        }
-    }
-
-    /** Sleeps until there may be work, or until the limit. */
-    final void sleep(long limitNs) throws IOException {
-        if (limitNs <= 0 || !asleep.get()) {
-            return;
-        }
-        if (detached) {
-            LockSupport.parkNanos(this, Math.min(limitNs, LIMIT_NS));
-        } else {
-            await(Math.min(limitNs, LIMIT_NS));
-        }
-    }
-
-    /** Ends the phase that {@link #prepare} began. */
-    final void awake() {
-        asleep.set(false);
-    }
-
-    /** Ends the sleep, if there is one. Any thread. */
-    final void wake() {
-        if (asleep.get() && asleep.compareAndSet(true, false)) {
-            if (detached) {
-                unpark();
-            } else {
-                rouse();
-            }
-        }
-    }
-
-    final void unpark() {
-        LockSupport.unpark(sleeper);
-    }
-
-    /** Stops waiting for the guest and never touches its memory again. Session thread. */
-    final void detach() {
-        detached = true;
-    }
-
-    /** Makes the next naps short, because the guest has just sent records. */
-    void shortenNaps() {
-    }
-
-    abstract void announce(boolean forRoom);
-
-    abstract void await(long limitNs) throws IOException;
-
-    abstract void rouse();
-
     /** For a guest that reads the waiting words of its slot. */
-    private abstract static class ByWords extends ShmSleep {
+    private abstract static class ByWords extends RingSleep {
         final Sleeper command;
         final Sleeper room;
         int seen;
@@ -112,7 +45,7 @@ abstract class ShmSleep {
         }
 
         @Override
-        final void announce(boolean forRoom) {
+        protected final void announce(boolean forRoom) {
             seen = command.prepare();
             if (forRoom) {
                 // Both words share one signal word, so the thread waits by the value that command.prepare() returned.
@@ -131,12 +64,12 @@ abstract class ShmSleep {
         }
 
         @Override
-        void await(long limitNs) {
+        protected void await(long limitNs) {
             command.sleep(seen, limitNs);
         }
 
         @Override
-        void rouse() {
+        protected void rouse() {
             try {
                 self.signal();
             } catch (InternalError e) {
@@ -157,12 +90,12 @@ abstract class ShmSleep {
         }
 
         @Override
-        void await(long limitNs) throws IOException {
+        protected void await(long limitNs) throws IOException {
             doorbell.poll(limitNs);
         }
 
         @Override
-        void rouse() {
+        protected void rouse() {
             try {
                 doorbell.signal();
             } catch (IOException e) {
@@ -172,29 +105,29 @@ abstract class ShmSleep {
     }
 
     /** For a guest that is a virtual machine and has no doorbell. */
-    private static final class ByPolling extends ShmSleep {
+    private static final class ByPolling extends RingSleep {
         private static final long SHORTEST_NS = 50_000; // the kernel's timers add that much anyway
         private static final long LONGEST_NS = 20_000_000;
 
         private long napNs = SHORTEST_NS;
 
         @Override
-        void shortenNaps() {
+        protected void shortenNaps() {
             napNs = SHORTEST_NS;
         }
 
         @Override
-        void announce(boolean forRoom) {
+        protected void announce(boolean forRoom) {
         }
 
         @Override
-        void await(long limitNs) {
+        protected void await(long limitNs) {
             LockSupport.parkNanos(this, Math.min(limitNs, napNs));
             napNs = Math.min(2 * napNs, LONGEST_NS);
         }
 
         @Override
-        void rouse() {
+        protected void rouse() {
             unpark();
         }
     }

@@ -1,8 +1,8 @@
 package io.hawser.worker.channel.tcp;
 
-import io.hawser.shm.os.EventPoll;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.shm.wire.RecordWriter;
+import io.hawser.worker.channel.GuestWatch;
 import io.hawser.worker.channel.Link;
 import io.hawser.worker.channel.RecordCutter;
 import io.hawser.worker.channel.RecordHandler;
@@ -17,13 +17,8 @@ import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.WriteBufferWaterMark;
 import io.netty.channel.epoll.EpollIoHandler;
 import io.netty.channel.epoll.EpollSocketChannel;
-import java.io.IOException;
-import java.lang.System.Logger;
-import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -31,17 +26,11 @@ import java.util.concurrent.TimeUnit;
  * one system call. Data of copies is sent from its own memory.
  */
 public final class TcpLink extends ChannelInboundHandlerAdapter implements Link {
-    private static final Logger LOG = System.getLogger(TcpLink.class.getName());
-    private static final long WATCH_INTERVAL_MS = 500;
-    private static final long HANG_LIMIT_MS = 2000; // as the broker's default for a worker that must end
     private static final int RECEIVE_BYTES = 64 * 1024;
     private static final int GATHER_BYTES = 16 * 1024;
     private static final long LINGER_MS = 1000;
     private static final int LOW_WATER_BYTES = 1 << 20;
     private static final int HIGH_WATER_BYTES = 4 << 20;
-    private static final int KEEPALIVE_IDLE_S = 10; // detects a vanished guest machine within half a minute
-    private static final int KEEPALIVE_INTERVAL_S = 5;
-    private static final int KEEPALIVE_PROBES = 4;
 
     private final ReceiveBuffers buffers = new ReceiveBuffers(RECEIVE_BYTES);
     private final SpinningSelect select = new SpinningSelect();
@@ -62,7 +51,8 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     public TcpLink(int descriptor) {
         channel = new EpollSocketChannel(descriptor);
         channel.config().setAutoRead(false).setTcpNoDelay(true).setKeepAlive(true)
-            .setTcpKeepIdle(KEEPALIVE_IDLE_S).setTcpKeepIntvl(KEEPALIVE_INTERVAL_S).setTcpKeepCnt(KEEPALIVE_PROBES)
+            .setTcpKeepIdle(GuestWatch.KEEPALIVE_IDLE_S).setTcpKeepIntvl(GuestWatch.KEEPALIVE_INTERVAL_S)
+            .setTcpKeepCnt(GuestWatch.KEEPALIVE_PROBES)
             .setRecvByteBufAllocator(buffers)
             .setWriteBufferWaterMark(new WriteBufferWaterMark(LOW_WATER_BYTES, HIGH_WATER_BYTES));
         group.register(channel).syncUninterruptibly();
@@ -95,31 +85,7 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
 
     @Override
     public void watchGuest(Runnable hung) {
-        Thread watch = new Thread(() -> watch(hung), "guest-watch");
-        watch.setDaemon(true);
-        watch.start();
-    }
-
-    private void watch(Runnable hung) {
-        try {
-            while (channel.isOpen()) {
-                Thread.sleep(WATCH_INTERVAL_MS);
-                if (channel.isOpen() && EventPoll.isHungUp(channel.fd().intValue())) {
-                    CountDownLatch alive = new CountDownLatch(1);
-                    execute(alive::countDown);
-                    if (!alive.await(HANG_LIMIT_MS, TimeUnit.MILLISECONDS)) {
-                        hung.run();
-                    }
-                    return; // a session thread that runs sees the end of the connection itself
-                }
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // the process ends
-        } catch (RejectedExecutionException e) {
-            LOG.log(Level.DEBUG, "the session thread has ended", e);
-        } catch (IOException e) {
-            LOG.log(Level.WARNING, "the guest cannot be watched: {0}", e.getMessage());
-        }
+        GuestWatch.start(channel.fd().intValue(), channel::isOpen, this, hung);
     }
 
     @Override

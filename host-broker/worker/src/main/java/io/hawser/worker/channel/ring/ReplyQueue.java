@@ -1,4 +1,4 @@
-package io.hawser.worker.channel.shm;
+package io.hawser.worker.channel.ring;
 
 import io.hawser.shm.ring.RingCorruptException;
 import io.hawser.shm.ring.RingWriter;
@@ -15,7 +15,7 @@ import java.util.ArrayDeque;
 final class ReplyQueue {
     private static final int CHUNK_BYTES = 16 * 1024;
 
-    private final SharedRegion region;
+    private final GuestRings rings;
     private final RingWriter ring;
     private final ArrayDeque<Piece> waiting = new ArrayDeque<>();
     private long waitingBytes; // without pieces of copies
@@ -37,9 +37,9 @@ final class ReplyQueue {
         }
     }
 
-    ReplyQueue(SharedRegion region) {
-        this.region = region;
-        this.ring = RingWriter.reply(region.memory(), region.geometry(), region.place().slot());
+    ReplyQueue(GuestRings rings) {
+        this.rings = rings;
+        this.ring = rings.replies();
     }
 
     /** Appends a record. */
@@ -109,12 +109,15 @@ final class ReplyQueue {
         if (isUncommitted) {
             isUncommitted = false;
             ring.commit();
-            region.wakeReader();
+            rings.committed();
         }
     }
 
     /** Moves waiting bytes into the ring and commits them; returns whether any byte moved. */
     boolean pump() {
+        if (rings.owesReplies()) {
+            rings.committed();
+        }
         if (waiting.isEmpty()) {
             return false;
         }
@@ -141,9 +144,9 @@ final class ReplyQueue {
         return moved;
     }
 
-    /** Whether bytes wait for room. */
+    /** Whether bytes wait for room, or until the guest can see them. */
     boolean isWaiting() {
-        return !waiting.isEmpty();
+        return !waiting.isEmpty() || rings.owesReplies();
     }
 
     /** Whether {@link #pump} would move bytes, or would discover that the ring is corrupt. */

@@ -1,0 +1,2 @@
+/** The carrier through a mirror: memory that two machines keep alike by RDMA. */
+package io.hawser.worker.channel.rdma;
