@@ -76,6 +76,8 @@ class ExpectedOwnerTest {
         assertAsks("PATCH /api/v1/vgpus/a {\"computeShare\":7}", "vgpus change a --share 7");
         assertAsks("PATCH /api/v1/vgpus/a {\"swappable\":true}", "vgpus change a --swappable");
         assertAsks("PATCH /api/v1/vgpus/a {\"swappable\":false}", "vgpus change a --no-swappable");
+        assertAsks("PATCH /api/v1/vgpus/a {\"rdma\":true}", "vgpus change a --rdma");
+        assertAsks("PATCH /api/v1/vgpus/a {\"rdma\":false}", "vgpus change a --no-rdma");
         assertAsks("DELETE /api/v1/vgpus/a?force=true", "vgpus delete a --yes --force");
     }
 

@@ -15,6 +15,9 @@ public interface BrokerListener extends DoorListener {
     /** A session has received its worker. */
     default void sessionRuns(SessionView session) {}
 
+    /** A session's records go by another carrier than its connection from now on. */
+    default void sessionCarried(SessionView session) {}
+
     /** A session that had a worker has ended; {@code error} when a failure ended it. */
     default void sessionOver(SessionView session, String reason, boolean error) {}
 }

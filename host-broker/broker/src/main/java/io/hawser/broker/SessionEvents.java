@@ -16,6 +16,11 @@ record SessionEvents(BrokerListener listener, MpsRecovery recovery) implements S
     }
 
     @Override
+    public void onCarrier(SessionView session) {
+        listener.sessionCarried(session);
+    }
+
+    @Override
     public void onEnd(SessionView session, String reason, boolean error) {
         listener.sessionOver(session, reason, error);
     }

@@ -26,6 +26,7 @@ function vgpuFields(vgpu) {
     const sessions = h('input', {type: 'number', min: '0', required: true, value: String(vgpu.maxSessions)});
     const communication = select(vgpu.communication, [['none', 'alone'], ['host', 'together, by NCCL']]);
     const swappable = h('input', {type: 'checkbox', checked: vgpu.swappable});
+    const rdma = h('input', {type: 'checkbox', checked: vgpu.rdma});
     const carriers = ['tcp', 'shm'].map(name => h('input', {type: 'checkbox', value: name,
         checked: vgpu.carriers.includes(name)}));
     const kind = select(vgpu.owner.kind, [['none', 'nobody'], ['domain', 'a libvirt domain'], ['host', 'a host']]);
@@ -43,21 +44,21 @@ function vgpuFields(vgpu) {
                 field('GPUs', gpus, 'any, all, or numbers and UUIDs')),
             h('div', {class: 'pair'}, field('Sessions at most', sessions, '0: no limit of its own'),
                 h('fieldset', {}, h('legend', {}, 'Carriers'), h('div', {class: 'checks'}, carriers.map(box =>
-                    h('label', {}, box, box.value === 'tcp' ? 'TCP' : 'shared memory'))))),
+                    h('label', {}, box, box.value === 'tcp' ? 'TCP' : 'shared memory')), h('label', {}, rdma, 'RDMA, over TCP')))),
             h('div', {class: 'pair'}, field('Its processes exchange data', communication),
                 h('fieldset', {}, h('legend', {}, 'While it is idle'), h('div', {class: 'checks'},
                     h('label', {}, swappable, 'its memory may move to the host')))),
             h('div', {class: 'pair'}, field('Owner', kind), field('Owner’s UUID or name', owner))],
         value: () => ({memoryBytes: memory.value(), computeShare: Number(share.value), mode: mode.value,
             gpus: gpus.value.trim(), maxSessions: Number(sessions.value), communication: communication.value,
-            swappable: swappable.checked,
+            swappable: swappable.checked, rdma: rdma.checked,
             carriers: carriers.filter(box => box.checked).map(box => box.value).sort(),
             owner: {kind: kind.value, id: kind.value === 'none' ? '' : owner.value.trim()}})
     };
 }
 
 const NEW_VGPU = {memoryBytes: 1073741824, computeShare: 100, mode: 'shared', gpus: 'any', maxSessions: 0,
-    communication: 'none', swappable: false,
+    communication: 'none', swappable: false, rdma: false,
     carriers: ['tcp', 'shm'], owner: {kind: 'none', id: ''}};
 
 export async function createVgpu() {

@@ -39,6 +39,9 @@ final class VgpuOptions {
     @Option(names = "--swappable", negatable = true,
         description = "Whether its memory may move to the host while it is idle and the GPU's memory is short.")
     private Boolean swappable;
+    @Option(names = "--rdma", negatable = true,
+        description = "Whether its sessions may use RDMA, where the broker has it.")
+    private Boolean rdma;
     @Option(names = "--owner", paramLabel = "OWNER", converter = Owner.Converter.class,
         description = "domain:UUID (of libvirt), host:NAME, or none.")
     private Owner owner;
@@ -54,6 +57,7 @@ final class VgpuOptions {
         put(body, "maxSessions", maxSessions);
         put(body, "communication", communication == null ? null : communication.name());
         put(body, "swappable", swappable);
+        put(body, "rdma", rdma);
         put(body, "owner", owner == null ? null : owner.body());
         return body;
     }

@@ -63,6 +63,7 @@ public final class VgpusCommand extends ApiCommand {
             .row("share", vgpu.number("computeShare")).row("mode", vgpu.text("mode")).row("gpus", vgpu.text("gpus"))
             .row("placed on", vgpu.text("placedGpus")).row("carriers", vgpu.text("carriers"))
             .row("communication", vgpu.text("communication")).row("swappable", vgpu.text("swappable"))
+            .row("rdma", vgpu.text("rdma"))
             .row("sessions", sessions(vgpu))
             .row("waiting for a worker", vgpu.number("startsWaiting"))
             .row("tokens", vgpu.number("tokens")).row("origin", vgpu.text("origin"))

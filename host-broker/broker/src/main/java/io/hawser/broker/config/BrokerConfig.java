@@ -43,6 +43,9 @@ public interface BrokerConfig {
 
     /** Swapping of the vGPUs' memory. */
     SwapConfig swap();
+
+    /** Sessions over RDMA. */
+    RdmaConfig rdma();
     Stream stream();
     /**
      * vGPUs that the settings define, by name. The broker creates or changes them at start, and rejects changes by

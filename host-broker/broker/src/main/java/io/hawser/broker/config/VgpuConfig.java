@@ -60,4 +60,11 @@ public interface VgpuConfig {
      */
     @WithDefault("false")
     boolean swappable();
+
+    /**
+     * Whether sessions of the vGPU may use RDMA, with {@link RdmaConfig#enabled()}. Such a session begins over TCP,
+     * which {@link #carriers()} must hold. Its worker can then send to the guest's fabric.
+     */
+    @WithDefault("false")
+    boolean rdma();
 }

@@ -13,9 +13,10 @@ import java.time.Duration;
  * @param status sent to guests that ask for it instead of a session.
  * @param descriptionHash hash of the workers' API description.
  * @param handshakeTimeout time from connect to PROOF.
+ * @param hasRdma whether workers may have an RDMA device.
  * @param oldProofs whether the door admits guests of handshake version 1.
  */
 record DoorContext(TokenTable tokens, SessionRegistry sessions, WorkerPools pools, StatusSource status,
     ConnectionLimits limits,
     LogLimiter logLimiter, DoorListener listener, long descriptionHash, Duration handshakeTimeout,
-    boolean oldProofs) {}
+    boolean hasRdma, boolean oldProofs) {}

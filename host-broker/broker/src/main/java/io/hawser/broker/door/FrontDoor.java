@@ -43,7 +43,7 @@ public final class FrontDoor {
         context = new DoorContext(tokens, sessions, pools, status,
             new ConnectionLimits(listen.maxHalfOpen(), listen.maxPerPeer()),
             new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime), listener, descriptionHash, listen.handshakeTimeout(),
-            config.tokens().oldProofs());
+            config.rdma().enabled(), config.tokens().oldProofs());
     }
 
     /**

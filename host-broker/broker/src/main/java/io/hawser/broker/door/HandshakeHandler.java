@@ -129,8 +129,9 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
 
     private void receiveProof(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
         HandshakeRecords.Proof given = HandshakeRecords.proof(record);
-        if (given.purpose() == HandshakeProof.Purpose.JOIN && challenge.isOld()) {
-            refuse(context, Refusal.PROTOCOL, "only a guest of version 2 of the handshake may join a session");
+        if ((given.purpose() == HandshakeProof.Purpose.JOIN || given.offer() != null) && challenge.isOld()) {
+            refuse(context, Refusal.PROTOCOL, "only a guest of version 2 of the handshake may join a session or offer "
+                + "RDMA");
             return;
         }
         Optional<Token> token = challenge.proved(given);
@@ -171,6 +172,10 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             return;
         }
         session.useNonce(hello.clientNonce());
+        if (given.offer() != null) {
+            session.useOffer(given.offer(), door.hasRdma() ? door.sessions().rdmaRefusal(vgpu)
+                : "the broker has RDMA switched off (hawser.rdma.enabled)");
+        }
         session.onCancel(reason -> refuse(context, Refusal.CAPACITY, reason));
         handover = new Handover(door, (EpollSocketChannel) context.channel(), session, connectedNs, outcome(context));
         handover.start();

@@ -38,8 +38,9 @@ final class HandshakeRecords {
      * @param purpose a session, the status, or a further connection of a session.
      * @param bytes the proof, 32 bytes.
      * @param join the session of a further connection; null for another purpose.
+     * @param offer the guest's end of RDMA, RDMA_END_BYTES long; null when it offers none.
      */
-    record Proof(HandshakeProof.Purpose purpose, byte[] bytes, Join join) {}
+    record Proof(HandshakeProof.Purpose purpose, byte[] bytes, Join join, byte[] offer) {}
 
     /**
      * The session that a further connection joins.
@@ -83,7 +84,7 @@ final class HandshakeRecords {
         return hello;
     }
 
-    /** Decodes PROOF, ASK_STATUS or JOIN, which begin with the proof. */
+    /** Decodes PROOF, OPEN, ASK_STATUS or JOIN, which begin with the proof. */
     static Proof proof(byte[] record) throws MalformedException {
         int opcode = new RecordReader().wrap(MemorySegment.ofArray(record), 0, record.length).opcode();
         return switch (opcode) {
@@ -91,6 +92,8 @@ final class HandshakeRecords {
                 HandshakeProof.Purpose.STATUS);
             case RecordLayout.CONTROL_JOIN -> proof(record, opcode, RecordLayout.JOIN_FIXED_BYTES,
                 HandshakeProof.Purpose.JOIN);
+            case RecordLayout.CONTROL_OPEN -> proof(record, opcode, RecordLayout.OPEN_FIXED_BYTES,
+                HandshakeProof.Purpose.SESSION);
             default -> proof(record, RecordLayout.CONTROL_PROOF, RecordLayout.PROOF_FIXED_BYTES,
                 HandshakeProof.Purpose.SESSION);
         };
@@ -106,8 +109,19 @@ final class HandshakeRecords {
             : new Join(reader.i64(RecordLayout.JOIN_SESSION_ID_OFFSET),
                 reader.slice(RecordLayout.JOIN_SESSION_NONCE_OFFSET, RecordLayout.NONCE_CLIENT_BYTES)
                     .toArray(ValueLayout.JAVA_BYTE));
+        byte[] offer = opcode == RecordLayout.CONTROL_OPEN ? offer(reader) : null;
         close(reader);
-        return new Proof(purpose, proof, join);
+        return new Proof(purpose, proof, join, offer);
+    }
+
+    private static byte[] offer(RecordReader reader) throws MalformedException {
+        byte[] offer = reader.buffer(RecordLayout.OPEN_OFFER_OFFSET, RecordLayout.RDMA_END_BYTES)
+            .toArray(ValueLayout.JAVA_BYTE);
+        if (!reader.isMalformed() && offer.length != RecordLayout.RDMA_END_BYTES) {
+            throw new MalformedException("an end of RDMA must have " + RecordLayout.RDMA_END_BYTES + " bytes: bytes="
+                + offer.length);
+        }
+        return offer;
     }
 
     static byte[] challenge(byte[] serverNonce, byte[] serverProof) {

@@ -61,6 +61,13 @@ public final class EventFeed implements BrokerListener {
     }
 
     @Override
+    public void sessionCarried(SessionView session) {
+        next.sessionCarried(session);
+        log.add(Event.Kind.SESSION, Event.Severity.INFO, session.guest().vgpu(), session.id(), "Session " + session.id()
+            + " goes over " + session.guest().carrier().label());
+    }
+
+    @Override
     public void sessionOver(SessionView session, String reason, boolean error) {
         next.sessionOver(session, reason, error);
         log.add(Event.Kind.SESSION, error ? Event.Severity.ERROR : Event.Severity.INFO, session.guest().vgpu(),

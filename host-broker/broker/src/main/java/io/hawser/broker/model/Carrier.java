@@ -9,7 +9,9 @@ public enum Carrier {
     /** A socket that the front door has accepted. */
     TCP,
     /** A region of shared memory. */
-    SHM;
+    SHM,
+    /** RDMA, on which a session that began over TCP has agreed. A vGPU allows it beside its carriers. */
+    RDMA;
 
     /** Its name in REST, metrics and messages to workers. */
     public String label() {

@@ -18,10 +18,11 @@ import java.util.UUID;
  * @param communication with whom its workers exchange data.
  * @param swappable whether the broker may move its memory to the host while it is idle; it then reserves memory, is
  * shared, has one GPU and no communication.
+ * @param rdma whether its sessions may use RDMA.
  * @param created, and {@code changed}: in microseconds, the precision of databases.
  */
 public record Vgpu(String name, UUID id, Owner owner, long memoryBytes, int computeShare, Sharing mode, GpuChoice gpus,
-    Set<Carrier> carriers, int maxSessions, Communication communication, boolean swappable, Origin origin,
+    Set<Carrier> carriers, int maxSessions, Communication communication, boolean swappable, boolean rdma, Origin origin,
     Instant created, Instant changed) {
     /** Name of the vGPU of the first start. */
     public static final String DEFAULT_NAME = "default";
@@ -46,6 +47,6 @@ public record Vgpu(String name, UUID id, Owner owner, long memoryBytes, int comp
     /** The same vGPU with another origin. */
     public Vgpu withOrigin(Origin other) {
         return new Vgpu(name, id, owner, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, communication,
-            swappable, other, created, changed);
+            swappable, rdma, other, created, changed);
     }
 }

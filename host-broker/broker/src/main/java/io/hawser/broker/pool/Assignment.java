@@ -14,9 +14,10 @@ import java.util.List;
  * @param images digests of the device code that the broker keeps for the vGPU.
  * @param place the guest's slot in shared memory; null when the descriptor sent with the assignment is a socket.
  * @param slot the worker's slot in the ledger of the vGPU.
+ * @param rdma the guest's offer of RDMA; null when it has made none.
  */
 public record Assignment(long sessionId, String vgpu, long memoryBytes, String peer, String program,
-    List<String> images, Place place, LedgerSlot slot) {
+    List<String> images, Place place, LedgerSlot slot, Offer rdma) {
 
     /**
      * A slot of a region.
@@ -30,10 +31,21 @@ public record Assignment(long sessionId, String vgpu, long memoryBytes, String p
      */
     public record Place(long regionBytes, int slotCount, int slot, int kind, long mapAddress, long epoch) {}
 
+    /**
+     * An offer to send the session's records over RDMA.
+     *
+     * @param end the guest's end, in hexadecimal.
+     * @param refusal why the session may not use it; null when it may.
+     */
+    public record Offer(String end, String refusal) {}
+
     /** Adds the fields of this assignment to a message to the worker. */
     void describe(ObjectNode message) {
         message.put("sessionId", sessionId).put("vgpu", vgpu).put("memoryBytes", memoryBytes).put("peer", peer)
             .put("program", program).put("carrier", place == null ? "tcp" : "shm");
+        if (rdma != null) {
+            message.put("rdma", rdma.end).put("rdmaRefusal", rdma.refusal);
+        }
         images.forEach(message.putArray("images")::add);
         if (place != null) {
             message.put("regionBytes", place.regionBytes).put("slotCount", place.slotCount).put("slot", place.slot)

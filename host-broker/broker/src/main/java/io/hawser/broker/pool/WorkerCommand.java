@@ -1,10 +1,13 @@
 package io.hawser.broker.pool;
 
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.config.RdmaConfig;
 import io.hawser.broker.jail.ComputeCache;
 import io.hawser.broker.jail.Confinement;
 import io.hawser.broker.machine.MathLibraries;
+import io.hawser.broker.machine.RdmaDevices;
 import io.hawser.broker.model.WorkerKind;
+import io.hawser.shm.rdma.RdmaOptions;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -59,6 +62,10 @@ public record WorkerCommand(List<String> command, List<String> environment, List
                 passed.add(name.strip() + "=" + value);
             }
         }
+        if (config.rdma().enabled() && command.contains(MAIN_CLASS)) {
+            command = new ArrayList<>(command);
+            command.addAll(List.of("--rdma", rdma(config.rdma(), passed).text()));
+        }
         MathLibraries libraries = MathLibraries.find(config.libraries().path());
         passed.add(libraries.variable());
         libraries.libraries().forEach(library -> LOG.infof("math library %s", library));
@@ -66,7 +73,7 @@ public record WorkerCommand(List<String> command, List<String> environment, List
         jail.environment().forEach((name, value) -> set(passed, name, value));
         List<String> awaitedFlags = worker.command().isEmpty() ? split(config.pool().awaitedFlags().orElse(""))
             : List.of();
-        return new WorkerCommand(command, List.copyOf(passed), awaitedFlags, null, jail);
+        return new WorkerCommand(List.copyOf(command), List.copyOf(passed), awaitedFlags, null, jail);
     }
 
     /**
@@ -165,6 +172,24 @@ public record WorkerCommand(List<String> command, List<String> environment, List
         if (value != null) {
             variables.add(name + "=" + value);
         }
+    }
+
+    /** The workers' options of RDMA. A machine without a device is no failure: its sessions go by TCP. */
+    private static RdmaOptions rdma(RdmaConfig config, List<String> environment) {
+        RdmaOptions options;
+        try {
+            options = new RdmaOptions(config.device().orElse("").strip(), config.port(), config.gidIndex(),
+                config.partition(), config.serviceLevel(), config.trafficClass(),
+                Math.clamp(config.retry().toMillis(), 1, Integer.MAX_VALUE));
+        } catch (IllegalArgumentException e) {
+            throw new IllegalArgumentException("hawser.rdma: " + e.getMessage(), e);
+        }
+        String problem = RdmaDevices.isReplaced(environment) ? ""
+            : RdmaDevices.problem(RdmaDevices.FOLDER, options);
+        if (!problem.isEmpty()) {
+            LOG.warnf("sessions go by TCP although hawser.rdma.enabled is true: %s", problem);
+        }
+        return options;
     }
 
     private static List<String> standard(BrokerConfig config) {

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.model.WorkerStats;
@@ -41,6 +42,9 @@ public sealed interface WorkerMessage {
 
     /** Totals since the session began. */
     record Stats(WorkerStats totals) implements WorkerMessage {}
+
+    /** The session's records go by RDMA. */
+    record Carried() implements WorkerMessage {}
 
     /** A fault has ended the session's work on its GPU; {@code result} is a CUresult. */
     record Lost(long result) implements WorkerMessage {}
@@ -205,6 +209,7 @@ public sealed interface WorkerMessage {
                 case READY -> ready(message);
                 case JAILED -> jailed(message);
                 case STATS -> new Stats(stats(message));
+                case CARRIED -> carried(message);
                 case LOST -> new Lost(number(message, "result"));
                 case ENDED -> ended(message);
                 case IMAGE -> new Image(digest(message), size(message));
@@ -248,6 +253,14 @@ public sealed interface WorkerMessage {
                 throw new MalformedException("a descriptor must be in 0.." + MAX_DESCRIPTOR + ": listener=" + listener);
             }
             return new Jailed((int) listener);
+        }
+
+        private static Carried carried(JsonNode message) throws MalformedException {
+            String carrier = text(message, "carrier");
+            if (!carrier.equals(Carrier.RDMA.label())) {
+                throw new MalformedException("a session can change to rdma only: carrier=" + carrier);
+            }
+            return new Carried();
         }
 
         private static ProcessState processState(JsonNode message) throws MalformedException {

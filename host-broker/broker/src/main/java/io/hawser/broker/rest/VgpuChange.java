@@ -10,10 +10,10 @@ import java.util.List;
 /** Changes of a vGPU; see openapi.yml. A null field keeps its value. */
 public record VgpuChange(VgpuInfo.Owner owner, String expectedOwner, Long memoryBytes, Integer computeShare,
     String mode, String gpus, List<String> carriers, Integer maxSessions, String communication,
-    Boolean swappable) {
+    Boolean swappable, Boolean rdma) {
     /** A change without fields. */
     static final VgpuChange NOTHING = new VgpuChange(null, null, null, null, null, null, null, null,
-        null, null);
+        null, null, null);
 
     /** Converts the change to a draft. */
     VgpuDraft draft() throws VgpuException {
@@ -23,6 +23,6 @@ public record VgpuChange(VgpuInfo.Owner owner, String expectedOwner, Long memory
         Owner.Kind kind = owner == null || owner.kind() == null ? null
             : Labelled.of(Owner.Kind.class, owner.kind(), "owner.kind");
         return new VgpuDraft(kind, owner == null ? null : owner.id(), memoryBytes, computeShare, mode, gpus, carriers,
-            maxSessions, communication, swappable);
+            maxSessions, communication, swappable, rdma);
     }
 }

@@ -6,11 +6,11 @@ import java.util.List;
 /** A request for a vGPU; see openapi.yml. A null field selects the default. */
 public record VgpuRequest(String name, VgpuInfo.Owner owner, Long memoryBytes, Integer computeShare, String mode,
     String gpus, List<String> carriers, Integer maxSessions, String communication,
-    Boolean swappable) {
+    Boolean swappable, Boolean rdma) {
 
     /** All fields except the name. */
     VgpuChange fields() {
         return new VgpuChange(owner, null, memoryBytes, computeShare, mode, gpus, carriers, maxSessions,
-            communication, swappable);
+            communication, swappable, rdma);
     }
 }

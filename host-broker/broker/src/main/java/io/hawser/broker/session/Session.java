@@ -1,5 +1,6 @@
 package io.hawser.broker.session;
 
+import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Guest;
 import io.hawser.broker.model.RefusedException;
 import io.hawser.broker.model.SessionState;
@@ -13,6 +14,7 @@ import io.hawser.broker.posix.PosixException;
 import io.hawser.shm.wire.RecordLayout;
 import java.security.MessageDigest;
 import java.time.Instant;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
@@ -21,7 +23,7 @@ import java.util.function.Supplier;
 /** A session. Only the event loop changes it; {@link #view()} from any thread. */
 public final class Session implements WorkerRequest {
     private final long id;
-    private final Guest guest;
+    private Guest guest;
     private final long memoryBytes;
     private final Instant started = Instant.now();
     private final Placing placing;
@@ -35,6 +37,7 @@ public final class Session implements WorkerRequest {
     private boolean lost;
     private boolean failed;
     private String endReason = "";
+    private Assignment.Offer offer; // of RDMA; null without one
     private byte[] nonce = {}; // of the guest's HELLO; empty: no connection may join
     private int stripes;
     private volatile SessionView view;
@@ -107,7 +110,8 @@ public final class Session implements WorkerRequest {
      * @param place of a guest in shared memory; null over TCP.
      */
     public Assignment assignment(Assignment.Place place) {
-        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, slot);
+        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, slot,
+            offer);
     }
 
     /**
@@ -148,6 +152,31 @@ public final class Session implements WorkerRequest {
      */
     public void useNonce(byte[] given) {
         nonce = given.clone();
+    }
+
+    /**
+     * Notes the guest's offer of RDMA, which its worker answers.
+     *
+     * @param end the guest's end.
+     * @param refusal why the session may not use it; null when it may.
+     */
+    public void useOffer(byte[] end, String refusal) {
+        offer = new Assignment.Offer(HexFormat.of().formatHex(end), refusal);
+    }
+
+    /**
+     * Notes that the session's records go by RDMA.
+     *
+     * @return false when that may not be.
+     */
+    boolean useRdma() {
+        if (offer == null || offer.refusal() != null || guest.carrier() != Carrier.TCP) {
+            return false;
+        }
+        guest = new Guest(guest.keyId(), guest.vgpu(), Carrier.RDMA, guest.peer(), guest.pid(), guest.program(),
+            guest.host());
+        change(view.state(), view.statistics());
+        return true;
     }
 
     /**

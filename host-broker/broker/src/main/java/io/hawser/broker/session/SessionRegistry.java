@@ -46,6 +46,9 @@ public final class SessionRegistry {
         /** A session with a worker has ended; {@code error} is whether it failed. */
         void onEnd(SessionView session, String reason, boolean error);
 
+        /** The session's records have begun to go by another carrier than its connection. */
+        default void onCarrier(SessionView session) {}
+
         /** A fault has ended a session's work on its GPU with this CUresult; its guest is still connected. */
         default void onGpuLost(SessionView session, long result) {}
 
@@ -255,6 +258,12 @@ public final class SessionRegistry {
         session.join(keyId, nonce, descriptor);
     }
 
+    /** Why sessions of a vGPU may not use RDMA; null when they may. */
+    public String rdmaRefusal(String vgpu) {
+        return vgpus.find(vgpu).filter(found -> found.vgpu().rdma()).isPresent() ? null
+            : "the vGPU does not allow RDMA (hawser.vgpus." + vgpu + ".rdma)";
+    }
+
     /** Ends a session that never got a worker. Event loop only. */
     public void abandon(Session session) {
         if (sessions.containsKey(session.id())) {
@@ -287,6 +296,7 @@ public final class SessionRegistry {
                     LOG.infof(text, session.id(), "", ended.reason());
                 }
             }
+            case WorkerMessage.Carried carried -> useRdma(worker, session);
             case WorkerMessage.Lost lost -> {
                 if (session.markLost()) {
                     listener.onGpuLost(session.view(), lost.result());
@@ -298,6 +308,15 @@ public final class SessionRegistry {
             case WorkerMessage.ProcessMoved moved -> worker.kill("it sent a helper's message: pid=" + moved.pid());
             case WorkerMessage.Ready ready -> throw new IllegalStateException("a message for the pool: " + ready);
             case WorkerMessage.Jailed jailed -> throw new IllegalStateException("a message for the jail: " + jailed);
+        }
+    }
+
+    private void useRdma(Worker worker, Session session) {
+        if (session.useRdma()) {
+            LOG.infof("session %d uses RDMA", session.id());
+            listener.onCarrier(session.view());
+        } else {
+            worker.kill("it uses RDMA, which its session may not");
         }
     }
 
@@ -423,7 +442,7 @@ public final class SessionRegistry {
      * @return completes after their end.
      */
     public CompletableFuture<Void> endAllOfToken(String keyId, String reason) {
-        return endAll(session -> session.guest().carrier() == Carrier.TCP && session.guest().keyId().equals(keyId),
+        return endAll(session -> session.guest().carrier() != Carrier.SHM && session.guest().keyId().equals(keyId),
             reason);
     }
 

@@ -22,7 +22,7 @@ import org.flywaydb.core.api.resource.LoadableResource;
 final class Migrations {
     /** Listed by name, because the class loader of the packaged broker lists no folders. A test compares the list. */
     static final List<String> FILES = List.of("V1__vgpus_and_tokens.sql", "V2__audit.sql",
-        "V4__audit_kinds.sql", "V5__communication.sql", "V6__swappable.sql");
+        "V4__audit_kinds.sql", "V5__communication.sql", "V6__swappable.sql", "V7__rdma.sql");
     /** Folder of the files. */
     static final String FOLDER = "db/migration/";
 

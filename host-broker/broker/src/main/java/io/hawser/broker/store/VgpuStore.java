@@ -27,7 +27,7 @@ import java.util.stream.Stream;
 /** vGPUs in the database. Each method runs in its caller's transaction. */
 public final class VgpuStore {
     private static final String COLUMNS = "id, owner_kind, owner_id, memory_bytes, compute_share, sharing, gpus, "
-        + "carriers, max_sessions, origin, created, changed, placed, communication, swappable, name";
+        + "carriers, max_sessions, origin, created, changed, placed, communication, swappable, rdma, name";
 
     private VgpuStore() {
     }
@@ -64,7 +64,8 @@ public final class VgpuStore {
                 Labelled.of(Sharing.class, row.getString("sharing"), "mode"), GpuChoice.parse(row.getString("gpus")),
                 Set.copyOf(carriers), row.getInt("max_sessions"),
                 Labelled.of(Communication.class, row.getString("communication"), "communication"),
-                row.getBoolean("swappable"), Labelled.of(Origin.class, row.getString("origin"), "origin"),
+                row.getBoolean("swappable"), row.getBoolean("rdma"),
+                Labelled.of(Origin.class, row.getString("origin"), "origin"),
                 time(row, "created"), time(row, "changed")), list(row.getString("placed")));
         } catch (VgpuException | IllegalArgumentException e) {
             throw new SQLException("a vGPU in the database must have values that this broker knows: vgpu=" + name + ": "
@@ -75,7 +76,7 @@ public final class VgpuStore {
     /** Inserts a new vGPU. */
     public static void insert(Connection connection, Vgpu vgpu, List<String> placed) throws SQLException {
         try (PreparedStatement insert = connection.prepareStatement("insert into vgpu (" + COLUMNS
-            + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
+            + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
             fill(insert, vgpu, placed);
             insert.executeUpdate();
         }
@@ -86,7 +87,7 @@ public final class VgpuStore {
         try (PreparedStatement update = connection.prepareStatement("update vgpu set id = ?, owner_kind = ?, "
             + "owner_id = ?, memory_bytes = ?, compute_share = ?, sharing = ?, gpus = ?, carriers = ?, "
             + "max_sessions = ?, origin = ?, created = ?, changed = ?, placed = ?, communication = ?, "
-            + "swappable = ? where name = ?")) {
+            + "swappable = ?, rdma = ? where name = ?")) {
             fill(update, vgpu, placed);
             requireOne(update.executeUpdate(), vgpu.name());
         }
@@ -159,7 +160,8 @@ public final class VgpuStore {
         statement.setString(13, String.join(",", placed));
         statement.setString(14, vgpu.communication().label());
         statement.setBoolean(15, vgpu.swappable());
-        statement.setString(16, vgpu.name());
+        statement.setBoolean(16, vgpu.rdma());
+        statement.setString(17, vgpu.name());
     }
 
     private static void requireOne(int rows, String name) throws SQLException {

@@ -27,14 +27,21 @@ import java.util.regex.Pattern;
  */
 public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
     String gpus, Collection<String> carriers, Integer maxSessions, String communication,
-    Boolean swappable) {
+    Boolean swappable, Boolean rdma) {
     /** Characters that are safe in logs, metrics, addresses and file names. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}");
     private static final int MAX_OWNER_CHARACTERS = 256; // column width in the database
     private static final int MAX_GPUS_CHARACTERS = 2048; // column width in the database; room for 50 UUIDs
     private static final int MAX_SESSIONS = 1_000_000; // more than any machine has processes
 
-    /** A draft that keeps the communication, and whether the vGPU is swappable. */
+    /** A draft that keeps whether sessions may use RDMA. */
+    public VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
+        String gpus, Collection<String> carriers, Integer maxSessions, String communication, Boolean swappable) {
+        this(ownerKind, ownerId, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, communication, swappable,
+            null);
+    }
+
+    /** A draft that also keeps the communication, and whether the vGPU is swappable. */
     public VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
         String gpus, Collection<String> carriers, Integer maxSessions) {
         this(ownerKind, ownerId, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, null, null);
@@ -44,7 +51,7 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
     public static VgpuDraft of(VgpuConfig settings) {
         return new VgpuDraft(null, null, settings.memoryBytes().asLongValue(), settings.computeShare(),
             settings.mode(), settings.gpus(), settings.carriers(), settings.maxSessions(),
-            settings.communication(), settings.swappable());
+            settings.communication(), settings.swappable(), settings.rdma());
     }
 
     /**
@@ -57,8 +64,7 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
             throw VgpuException.invalid("a vGPU's name must match " + NAME + ": name=" + Texts.shown(name));
         }
         Vgpu standard = new Vgpu(name, UUID.randomUUID(), Owner.NONE, 0, Vgpu.FULL_SHARE, Sharing.SHARED,
-            GpuChoice.ANY, Set.copyOf(EnumSet.allOf(Carrier.class)), 0, Communication.NONE, false, origin,
-            now, now);
+            GpuChoice.ANY, Set.of(Carrier.TCP, Carrier.SHM), 0, Communication.NONE, false, false, origin, now, now);
         return change(standard, now);
     }
 
@@ -76,7 +82,8 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
             (int) limited("maxSessions", wide(maxSessions), before.maxSessions(), 0, MAX_SESSIONS),
             communication == null ? before.communication()
                 : Labelled.of(Communication.class, communication, "communication"),
-            swappable == null ? before.swappable() : swappable, before.origin(), before.created(), now));
+            swappable == null ? before.swappable() : swappable, rdma == null ? before.rdma() : rdma, before.origin(),
+            before.created(), now));
     }
 
     private static Vgpu requireSwappable(Vgpu vgpu) throws VgpuException {
@@ -147,8 +154,9 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
     private Set<Carrier> allowed() throws VgpuException {
         List<Carrier> all = new ArrayList<>();
         for (String label : carriers) {
-            all.add(Carrier.of(label).orElseThrow(() -> VgpuException.invalid(
-                "carriers must be of tcp and shm: carrier=" + Texts.shown(label))));
+            all.add(
+                Carrier.of(label).filter(carrier -> carrier != Carrier.RDMA).orElseThrow(() -> VgpuException.invalid(
+                    "carriers must be of tcp and shm: carrier=" + Texts.shown(label))));
         }
         if (all.isEmpty()) {
             throw VgpuException.invalid("carriers must not be empty: guests must be able to come by tcp or shm");

@@ -9,7 +9,8 @@ import java.util.List;
 
 /** A vGPU; see openapi.yml. */
 public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, int computeShare, String mode,
-    String gpus, List<String> carriers, int maxSessions, String communication, boolean swappable, String origin,
+    String gpus, List<String> carriers, int maxSessions, String communication, boolean swappable, boolean rdma,
+    String origin,
     Instant created, Instant changed, String state, String problem, List<String> placedGpus, int sessions,
     int startsWaiting, long usedBytes, int tokens, SwapInfo swap) {
 
@@ -28,7 +29,8 @@ public record VgpuInfo(String name, String id, Owner owner, long memoryBytes, in
         return new VgpuInfo(vgpu.name(), vgpu.id().toString(), new Owner(vgpu.owner().kind().label(),
             vgpu.owner().id()), vgpu.memoryBytes(), vgpu.computeShare(), vgpu.mode().label(), vgpu.gpus().toString(),
             vgpu.carriers().stream().map(Carrier::label).sorted().toList(), vgpu.maxSessions(),
-            vgpu.communication().label(), vgpu.swappable(), vgpu.origin().label(), vgpu.created(), vgpu.changed(),
+            vgpu.communication().label(), vgpu.swappable(), vgpu.rdma(), vgpu.origin().label(), vgpu.created(),
+            vgpu.changed(),
             view.state().label(), view.problem(), view.placedGpus(), view.sessions(), startsWaiting, usedBytes,
             view.tokens(), swap);
     }

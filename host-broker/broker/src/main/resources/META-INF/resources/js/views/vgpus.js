@@ -99,7 +99,7 @@ export function vgpu(name) {
         ['GPUs asked for', () => of().gpus],
         ['Placed on', () => of().placedGpus.map(uuid => model.gpus.has(uuid) && model.gpus.get(uuid).index !== undefined
             ? 'GPU ' + model.gpus.get(uuid).index : shortUuid(uuid)).join(', ') || '–'],
-        ['Carriers', () => of().carriers.join(', ')], ['Processes', () => of().communication === 'host' ? 'together, by NCCL'
+        ['Carriers', () => of().carriers.concat(of().rdma ? ['rdma'] : []).join(', ')], ['Processes', () => of().communication === 'host' ? 'together, by NCCL'
             : 'alone'], ['Swappable', () => swap(of())], ['Owner', () => owner(of())],
         ['Waiting for turns', () => percent(Math.min(100, totalsOf(name).waitedMs / 10
             / Math.max(1, totalsOf(name).sessions)))],

@@ -117,6 +117,36 @@ class FrontDoorIT {
     }
 
     @Test
+    void shouldRefuseOffersThatBreakTheHandshake() throws Exception {
+        byte[] offer = new byte[RecordLayout.RDMA_END_BYTES];
+        try (TestGuest guest = connect()) {
+            guest.send(guest.open(guest.challenge("default"), secret, new byte[offer.length - 1]));
+            assertRefused(guest, Refusal.PROTOCOL, "an end of RDMA must have 64 bytes: bytes=63");
+        }
+        try (TestGuest guest = connect()) {
+            guest.send(guest.open(guest.challenge("default"), "another", offer));
+            assertRefused(guest, Refusal.TOKEN, "not known");
+        }
+        try (TestGuest guest = connect()) {
+            byte[] open = guest.open(guest.challenge("default"), secret, offer);
+            byte[] twice = Arrays.copyOf(open, 2 * open.length);
+            System.arraycopy(open, 0, twice, open.length, open.length);
+            guest.send(twice);
+            assertRefused(guest, Refusal.PROTOCOL, "between PROOF and WELCOME");
+        }
+    }
+
+    @Test
+    void shouldAdmitGuestWithOffer() throws Exception {
+        try (TestGuest guest = connect()) {
+            guest.send(guest.open(guest.challenge("default"), secret, new byte[RecordLayout.RDMA_END_BYTES]));
+            guest.receive();
+            assertEquals(1, sessions().size());
+            assertEquals(Carrier.TCP, sessions().getFirst().guest().carrier());
+        }
+    }
+
+    @Test
     void shouldPassAJoiningConnectionToTheWorkerOfItsSession() throws Exception {
         try (TestGuest guest = connect()) {
             guest.handshake("default", secret);

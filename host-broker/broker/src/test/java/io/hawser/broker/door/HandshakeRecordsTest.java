@@ -2,9 +2,11 @@ package io.hawser.broker.door;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import io.hawser.broker.machine.LogLimiter;
+import io.hawser.shm.wire.HandshakeProof;
 import io.hawser.shm.wire.RecordLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -33,6 +35,34 @@ class HandshakeRecordsTest {
         byte[] proof = new byte[RecordLayout.PROOF_BYTES];
         Arrays.fill(proof, (byte) 7);
         assertArrayEquals(proof, HandshakeRecords.proof(TestGuest.proof(proof)).bytes());
+    }
+
+    @Test
+    void shouldReadOfferOfRdma() throws Exception {
+        byte[] proof = new byte[RecordLayout.PROOF_BYTES];
+        Arrays.fill(proof, (byte) 7);
+        byte[] offer = new byte[RecordLayout.RDMA_END_BYTES];
+        Arrays.fill(offer, (byte) 9);
+        HandshakeRecords.Proof open = HandshakeRecords.proof(TestGuest.open(proof, offer));
+        assertEquals(HandshakeProof.Purpose.SESSION, open.purpose());
+        assertArrayEquals(proof, open.bytes());
+        assertArrayEquals(offer, open.offer());
+        assertNull(HandshakeRecords.proof(TestGuest.proof(proof)).offer());
+    }
+
+    @Test
+    void shouldRejectOffersOfOtherLengths() {
+        for (int length : new int[] {0, 1, 56, 63, 65, 72, 128, 2048}) {
+            byte[] open = TestGuest.open(new byte[RecordLayout.PROOF_BYTES], new byte[length]);
+            assertThrows(HandshakeRecords.MalformedException.class, () -> HandshakeRecords.proof(open),
+                "bytes=" + length);
+        }
+        byte[] whole = TestGuest.open(new byte[RecordLayout.PROOF_BYTES], new byte[RecordLayout.RDMA_END_BYTES]);
+        for (int length = RecordLayout.HEADER_BYTES; length < whole.length; length++) {
+            byte[] part = truncated(whole, length);
+            assertThrows(HandshakeRecords.MalformedException.class, () -> HandshakeRecords.proof(part),
+                "bytes=" + length);
+        }
     }
 
     @Test

@@ -99,6 +99,21 @@ public final class TestGuest implements AutoCloseable {
         return Arrays.copyOf(writer.array(), writer.end());
     }
 
+    /** An OPEN record with the given proof and offer. */
+    public static byte[] open(byte[] bytes, byte[] offer) {
+        RecordWriter writer = new RecordWriter(256 + offer.length);
+        writer.begin(RecordLayout.CONTROL_OPEN, 2, 0, 0, 0);
+        writer.fixed(RecordLayout.OPEN_FIXED_BYTES);
+        writer.struct(RecordLayout.OPEN_PROOF_OFFSET, MemorySegment.ofArray(bytes), 0, bytes.length);
+        writer.buffer(RecordLayout.OPEN_OFFER_OFFSET, MemorySegment.ofArray(offer));
+        return Arrays.copyOf(writer.array(), writer.end());
+    }
+
+    /** The OPEN record of a guest whose HELLO has been answered by this challenge. */
+    public byte[] open(byte[] challenge, String secret, byte[] offer) {
+        return open(proofs(challenge).ofGuest(HandshakeProof.Purpose.SESSION, TokenKeys.ofSecret(secret)), offer);
+    }
+
     /** The JOIN record of a connection whose HELLO has been answered by this challenge. */
     public byte[] join(byte[] challenge, String secret, long sessionId, byte[] nonce) {
         byte[] proof = proofs(challenge).ofGuest(HandshakeProof.Purpose.JOIN, TokenKeys.ofSecret(secret));

@@ -41,6 +41,11 @@ class WorkerMessageTest {
             "the ledger counts memory, not the statistics");
         assertEquals(new WorkerMessage.SwappedOut(5, 6, "it has arrays"),
             parse("{\"type\":\"swappedout\",\"bytes\":5,\"ms\":6,\"stays\":\"it has arrays\"}"));
+        assertEquals(new WorkerMessage.Carried(), parse("{\"type\":\"carried\",\"carrier\":\"rdma\"}"));
+        for (String carrier : new String[] {"\"shm\"", "\"tcp\"", "\"\"", "7", "null"}) {
+            assertThrows(WorkerMessage.MalformedException.class,
+                () -> parse("{\"type\":\"carried\",\"carrier\":" + carrier + "}"));
+        }
         assertEquals(new WorkerMessage.SwapMoved(0), parse("{\"type\":\"swapmoved\",\"bytes\":0}"));
         assertEquals(new WorkerMessage.Kept(7), parse("{\"type\":\"kept\",\"bytes\":7}"));
         assertEquals(new WorkerMessage.SwapFrozen(""), parse("{\"type\":\"swapfrozen\",\"stays\":\"\"}"));
@@ -57,7 +62,8 @@ class WorkerMessageTest {
     void shouldReadEachTypeThatWorkersSend() throws Exception {
         String fields = READY.substring(READY.indexOf(',')).replace("}]}", "}],\"calls\":1,\"replies\":2,"
             + "\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,\"refusedRecords\":6,\"kernels\":8,\"gpuTimeMs\":9,"
-            + "\"waitedMs\":10,\"listener\":1,\"result\":1,\"reason\":\"r\",\"error\":false,\"bytes\":5,\"column\":0,"
+            + "\"waitedMs\":10,\"carrier\":\"rdma\",\"listener\":1,"
+            + "\"result\":1,\"reason\":\"r\",\"error\":false,\"bytes\":5,\"column\":0,"
             + "\"chargedBytes\":5,\"passed\":false,\"ms\":1,\"state\":0,\"sha256\":\"" + "ab".repeat(32)
             + "\",\"name\":\""
             + "ab".repeat(16)

@@ -71,7 +71,7 @@ class VgpuRestIT {
             .body("carriers", equalTo(java.util.List.of("tcp"))).body("maxSessions", equalTo(3))
             .body("origin", equalTo("rest")).body("state", equalTo("ready")).body("problem", equalTo(""))
             .body("placedGpus", equalTo(java.util.List.of("u-1"))).body("sessions", equalTo(0))
-            .body("swappable", equalTo(false)).body("swap", nullValue())
+            .body("swappable", equalTo(false)).body("swap", nullValue()).body("rdma", equalTo(false))
             .body("usedBytes", equalTo(0)).body("tokens", equalTo(0)).body("created", containsString("T"));
         assertProblem(admin().body(request).post(VGPUS).then(), 409, "a vGPU with this name already exists: vgpu=one");
         admin().get(VGPUS).then().statusCode(200).body("name", hasItem("default")).body("name", hasItem("one"));
@@ -85,6 +85,17 @@ class VgpuRestIT {
         assertProblem(admin().delete(VGPUS + "/one").then(), 404, "vgpu=one");
         assertProblem(admin().body("{}").patch(VGPUS + "/one").then(), 404, "vgpu=one");
         assertProblem(admin().get(VGPUS + "/one/tokens").then(), 404, "vgpu=one");
+    }
+
+    @Test
+    void shouldMakeAndChangeVgpusThatMayUseRdma() throws IOException {
+        admin().body("{\"name\":\"remote\",\"rdma\":true}").post(VGPUS).then().statusCode(201)
+            .body("rdma", equalTo(true));
+        admin().body("{\"computeShare\":7}").patch(VGPUS + "/remote").then().statusCode(200)
+            .body("rdma", equalTo(true));
+        admin().body("{\"rdma\":false}").patch(VGPUS + "/remote").then().statusCode(200).body("rdma", equalTo(false));
+        admin().get(VGPUS + "/remote").then().statusCode(200).body("rdma", equalTo(false));
+        admin().delete(VGPUS + "/remote").then().statusCode(204);
     }
 
     @Test
@@ -127,6 +138,7 @@ class VgpuRestIT {
             "{\"name\":\"a\",\"memoryBytes\":-1}", "{\"name\":\"a\",\"mode\":\"x\"}",
             "{\"name\":\"a\",\"gpus\":\"x y\"}",
             "{\"name\":\"a\",\"swappable\":true}", "{\"name\":\"a\",\"swappable\":\"x\"}",
+            "{\"name\":\"a\",\"rdma\":\"x\"}", "{\"name\":\"a\",\"carriers\":[\"rdma\"]}",
             "{\"name\":\"a\",\"carriers\":[]}", "{\"name\":\"a\",\"carriers\":[null]}",
             "{\"name\":\"a\",\"owner\":{\"kind\":\"domain\"}}",
             "{\"name\":\"a\",\"owner\":{\"kind\":\"x\",\"id\":\"y\"}}",

@@ -22,12 +22,13 @@ class NoticesTest {
 
     private static VgpuInfo vgpu(String id, Instant changed, String state, String problem, int sessions) {
         return new VgpuInfo("v", id, new VgpuInfo.Owner("none", ""), 0, 100, "shared", "any", List.of("tcp"), 0, "none",
-            false, "rest", THEN, changed, state, problem, List.of(), sessions, 0, 0, 0, null);
+            false, false, "rest", THEN, changed, state, problem, List.of(), sessions, 0, 0, 0, null);
     }
 
     private static VgpuInfo swappable(String id, long residentBytes, long swappedBytes) {
         return new VgpuInfo("v", id, new VgpuInfo.Owner("none", ""), 8, 100, "shared", "any", List.of("tcp"), 0, "none",
-            true, "rest", THEN, THEN, "ready", "", List.of(), 1, 0, 0, 0, new SwapInfo(swappedBytes == 0, residentBytes,
+            true, false, "rest", THEN, THEN, "ready", "", List.of(), 1, 0, 0, 0,
+            new SwapInfo(swappedBytes == 0, residentBytes,
                 swappedBytes, 1, 0, "", 0, 0, ""));
     }
 

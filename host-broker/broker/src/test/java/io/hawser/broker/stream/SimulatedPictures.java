@@ -42,7 +42,7 @@ public class SimulatedPictures implements PictureSource {
             boolean busy = i <= SESSIONS;
             vgpus.add(new VgpuInfo("tenant-" + i, "00000000-0000-4000-8000-%012d".formatted(i),
                 new VgpuInfo.Owner("host", "guest-" + i), 1L << 33, 50, "shared", "any", List.of("shm", "tcp"), 4,
-                "none", false, "rest", started, started, "ready", "", List.of("u-1"), busy ? 1 : 0, 0,
+                "none", false, false, "rest", started, started, "ready", "", List.of("u-1"), busy ? 1 : 0, 0,
                 busy ? sessions.get(i - 1).statistics().deviceBytes() : 0, 1, null));
         }
         return new Picture(Instant.now(), broker.getBroker(), broker.listGpus(), vgpus, sessions, broker.listRegions());

@@ -39,6 +39,7 @@ class VgpuDraftTest {
         assertEquals(Set.of(Carrier.TCP, Carrier.SHM), vgpu.carriers());
         assertEquals(Owner.NONE, vgpu.owner());
         assertFalse(vgpu.swappable());
+        assertFalse(vgpu.rdma());
     }
 
     @Test
@@ -47,7 +48,7 @@ class VgpuDraftTest {
             "host", null).create("v", Origin.REST, NOW);
         Vgpu after = new VgpuDraft(null, null, null, 30, null, null, null, null).change(before, NOW.plusSeconds(1));
         assertEquals(new Vgpu("v", before.id(), new Owner(Owner.Kind.DOMAIN, "a-uuid"), 7, 30, Sharing.EXCLUSIVE,
-            before.gpus(), Set.of(Carrier.SHM), 3, Communication.HOST, false, Origin.REST, NOW,
+            before.gpus(), Set.of(Carrier.SHM), 3, Communication.HOST, false, false, Origin.REST, NOW,
             NOW.plusSeconds(1)), after);
         assertEquals(Owner.NONE, new VgpuDraft(Owner.Kind.NONE, null, null, null, null, null, null, null)
             .change(before, NOW).owner());
