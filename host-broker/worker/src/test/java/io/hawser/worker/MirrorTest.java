@@ -15,6 +15,7 @@ import io.hawser.worker.fixture.TestVerbs;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.management.ManagementFactory;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
@@ -99,6 +100,19 @@ class MirrorTest {
                 String reason = reasonOfEnd(rig);
                 assertTrue(reason.contains("must lie in its heap or its chunk"), reason);
             }
+        }
+    }
+
+    @Test
+    void shouldSleepWhileGuestIsIdle() throws IOException, InterruptedException {
+        try (Rig rig = Rig.withGuest(Carrier.RDMA)) {
+            long thread = Thread.getAllStackTraces().keySet().stream().filter(each -> each.getName().equals("session"))
+                .findFirst().orElseThrow().threadId();
+            long before = ManagementFactory.getThreadMXBean().getThreadCpuTime(thread);
+            Thread.sleep(1000); // the test measures processor time, not elapsed time
+            long usedNs = ManagementFactory.getThreadMXBean().getThreadCpuTime(thread) - before;
+            assertTrue(usedNs < 200_000_000, () -> "usedNs=" + usedNs);
+            rig.leave();
         }
     }
 

@@ -5,13 +5,17 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.hawser.cuda.generated.CudaOpcodes;
+import io.hawser.shm.rdma.RdmaOptions;
 import io.hawser.shm.region.RegionLayout;
 import io.hawser.worker.control.ControlSocket;
 import io.hawser.worker.fixture.Guest;
+import io.hawser.worker.fixture.MirrorPipe;
 import io.hawser.worker.fixture.RegionPipe;
 import io.hawser.worker.fixture.Rig;
+import io.hawser.worker.fixture.TestVerbs;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
@@ -41,16 +45,23 @@ class WorkerIT {
     private ProcessHandle process;
 
     private void spawn(String... options) throws IOException {
+        spawn(List.of(), List.of(), options);
+    }
+
+    private void spawn(List<String> flags, List<String> variables, String... options) throws IOException {
         int[] pair = new int[2];
         assertEquals(0, posix.socketpair(AddressFamily.AF_UNIX.intValue(), Sock.SOCK_STREAM.intValue(), 0, pair));
         assertEquals(0, posix.fcntlInt(pair[0], Fcntl.F_SETFD, FD_CLOEXEC));
         String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
         List<String> command = new ArrayList<>(List.of(java));
         command.addAll(List.of(WorkerMain.JVM_FLAGS.split(" ")));
+        command.addAll(flags);
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), WorkerMain.class.getName()));
         command.addAll(List.of(options));
+        List<String> environment = new ArrayList<>(variables);
+        environment.add("PATH=/usr/bin:/bin");
         long pid = posix.posix_spawnp(java, List.of(SpawnFileAction.dup(pair[1], CONTROL_FD)), command,
-            List.of("PATH=/usr/bin:/bin"));
+            environment);
         assertTrue(pid > 0, () -> "errno=" + posix.errno());
         if (pair[1] != CONTROL_FD) {
             posix.close(pair[1]);
@@ -132,6 +143,30 @@ class WorkerIT {
             messageAfterStats());
         assertEquals(0, exitStatus());
         region.free();
+    }
+
+    @Test
+    void shouldServeSessionOverRdma() throws IOException {
+        assumeTrue(TestVerbs.isAvailable(), "needs the library of verbs for tests");
+        spawn(List.of(TestVerbs.flag()), TestVerbs.environment(), "--backend", "heap", "--rdma",
+            RdmaOptions.DEFAULT.text());
+        assertTrue(message().contains("ready"));
+        try (Rig.Connection connection = Rig.Connection.open()) {
+            MirrorPipe mirror = new MirrorPipe(connection.client(), () -> !process.isAlive());
+            broker.write(Rig.assignment(0, mirror.fields()), connection.accepted());
+            try (Guest guest = new Guest(mirror)) {
+                guest.next(); // WELCOME
+                assertEquals("", mirror.refusal());
+                guest.createContext();
+                long memory = guest.allocate(3);
+                guest.write(memory, 0, new byte[] {1, 2, 3});
+                assertArrayEquals(new byte[] {1, 2, 3}, guest.read(memory, 3, 0));
+            }
+            assertEquals("{\"type\":\"carried\",\"carrier\":\"rdma\"}", messageAfterStats());
+            assertTrue(messageAfterStats().contains("\"error\":false"));
+            mirror.free();
+        }
+        assertEquals(0, exitStatus());
     }
 
     @Test
