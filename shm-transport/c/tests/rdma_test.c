@@ -143,6 +143,51 @@ static void should_stop_at_the_receives_of_an_end_that_does_not_read(void) {
     hang_up();
 }
 
+static hws_rdma_counts_t counts_of(const hws_rdma_t *rdma) {
+    hws_rdma_counts_t counts;
+    hws_rdma_count(rdma, &counts);
+    return counts;
+}
+
+/* The model of appliance/docs/specification/rdma.md: what each step costs at each end. */
+static void should_send_as_many_messages_as_the_model_says(void) {
+    enum { CALLS = 1000, CALL_BYTES = 64, REPLY_BYTES = 40, LONG_BYTES = 1 << 20 };
+    static uint8_t bytes[LONG_BYTES];
+    connect_within(0);
+    const hws_rdma_t *end = ((hws_rdma_t **) (guest + 1))[0];
+    for (int i = 0; i < CALLS; i++) {
+        send_words(bytes, CALL_BYTES);
+        HWS_CHECK(fake_rdma_read(&worker, bytes, CALL_BYTES));
+        fake_rdma_write(&worker, bytes, REPLY_BYTES);
+        HWS_CHECK(receive_all(bytes, REPLY_BYTES));
+    }
+    hws_rdma_counts_t out = counts_of(end), back = counts_of(worker.rdma);
+    HWS_CHECK(out.bytes_out == CALLS * CALL_BYTES && back.bytes_out == CALLS * REPLY_BYTES);
+    HWS_CHECK(out.messages_out == CALLS + CALLS / HWS_RDMA_REPORT_TAILS);
+    HWS_CHECK(back.messages_out == CALLS + CALLS / HWS_RDMA_REPORT_TAILS);
+    /* A chunk to the device: its bytes and a record; back comes one message. To the host: one record, one message. */
+    chunks->begin(0);
+    HWS_CHECK(chunks->put(0, HWS_MIRROR_CHUNK_BYTES) == 0);
+    send_words(bytes, CALL_BYTES);
+    HWS_CHECK(fake_rdma_read(&worker, bytes, CALL_BYTES));
+    HWS_CHECK(hws_rdma_return_chunk(worker.rdma, 0, 0, HWS_MIRROR_CHUNK_BYTES, 0) == 0 && chunks->wait(0) == 0);
+    HWS_CHECK(counts_of(end).messages_out - out.messages_out == 2);
+    HWS_CHECK(counts_of(end).bytes_out - out.bytes_out == HWS_MIRROR_CHUNK_BYTES + CALL_BYTES);
+    HWS_CHECK(counts_of(worker.rdma).messages_out - back.messages_out == 1);
+    HWS_CHECK(counts_of(worker.rdma).bytes_out - back.bytes_out == HWS_MIRROR_CHUNK_BYTES);
+    /* A long record that wraps: two writes for its bytes, and two reports of room for the first half. */
+    out = counts_of(end);
+    back = counts_of(worker.rdma);
+    for (int i = 0; i < 2; i++) {
+        send_words(bytes, LONG_BYTES);
+        HWS_CHECK(fake_rdma_read(&worker, bytes, LONG_BYTES));
+    }
+    HWS_CHECK(counts_of(end).messages_out - out.messages_out == 3);
+    HWS_CHECK(counts_of(end).bytes_out - out.bytes_out == 2 * LONG_BYTES);
+    HWS_CHECK(counts_of(worker.rdma).messages_out - back.messages_out == 2);
+    hang_up();
+}
+
 static void expect_refusal_of(uint32_t imm) {
     uint64_t word;
     connect_within(0);
@@ -352,6 +397,7 @@ int main(void) {
     unlink(link_down); /* of a test that was ended */
     HWS_RUN(should_carry_chunks_there_and_back);
     HWS_RUN(should_stop_at_the_receives_of_an_end_that_does_not_read);
+    HWS_RUN(should_send_as_many_messages_as_the_model_says);
     HWS_RUN(should_end_after_a_broken_rule);
     HWS_RUN(should_end_after_a_write_beside_the_mirror);
     HWS_RUN(should_survive_a_mirror_that_changes);
