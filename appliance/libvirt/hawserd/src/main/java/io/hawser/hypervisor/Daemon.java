@@ -3,6 +3,7 @@ package io.hawser.hypervisor;
 import io.hawser.hypervisor.broker.Shares;
 import io.hawser.hypervisor.command.Commands;
 import io.hawser.hypervisor.config.HawserdConfig;
+import io.hawser.hypervisor.domain.Functions;
 import io.hawser.hypervisor.domain.HotPlug;
 import io.hawser.hypervisor.domain.Hypervisor;
 import io.hawser.hypervisor.domain.XenGuestSettings;
@@ -41,7 +42,7 @@ final class Daemon implements AutoCloseable {
     private final Door door;
 
     /** The parts that depend on the hypervisor. */
-    record Parts(Hypervisor hypervisor, HotPlug hotPlug, XenGuestSettings xen) {}
+    record Parts(Hypervisor hypervisor, HotPlug hotPlug, Functions functions, XenGuestSettings xen) {}
 
     /**
      * Starts hawserd: the socket answers when the constructor returns.
@@ -71,10 +72,13 @@ final class Daemon implements AutoCloseable {
         Provision provision = new Provision(shares, files, guests, config.network(), host::uuid, gpuDomain,
             patience.abandoned());
         tenants = new Tenants();
-        reconciler = new Reconciler(new Reconciler.Tools(hypervisor, parts.hotPlug(), shares, provision, parts.xen(),
-            host, tenants), patience, threads);
-        Hooks hooks = new Hooks(reconciler, tenants, shares, provision, parts.xen(), config.hookTimeout());
-        Commands commands = new Commands(hypervisor, parts.hotPlug(), shares, provision, tenants, reconciler);
+        reconciler =
+            new Reconciler(new Reconciler.Tools(hypervisor, parts.hotPlug(), parts.functions(), shares, provision,
+                parts.xen(), host, tenants), patience, threads);
+        Hooks hooks = new Hooks(reconciler, tenants, shares, provision, parts.xen(), parts.functions(),
+            config.hookTimeout());
+        Commands commands =
+            new Commands(hypervisor, parts.hotPlug(), parts.functions(), shares, provision, tenants, reconciler);
         door = Door.open(config.socket(), config.socketGroup(), new Api(hooks, commands, threads, config.hookTimeout(),
             uid), threads);
         hypervisor.listen(reconciler);

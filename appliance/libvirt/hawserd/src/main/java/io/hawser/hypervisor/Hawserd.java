@@ -2,6 +2,8 @@ package io.hawser.hypervisor;
 
 import io.hawser.client.ClientException;
 import io.hawser.hypervisor.config.HawserdConfig;
+import io.hawser.hypervisor.files.AdapterFiles;
+import io.hawser.hypervisor.libvirt.LibvirtFunctions;
 import io.hawser.hypervisor.libvirt.LibvirtHotPlug;
 import io.hawser.hypervisor.libvirt.LibvirtHypervisor;
 import io.hawser.hypervisor.log.Log;
@@ -67,8 +69,11 @@ public final class Hawserd {
 
     private static void run(HawserdConfig config) throws IOException {
         LibvirtHypervisor hypervisor = new LibvirtHypervisor(config.libvirtUris().toArray(String[]::new));
+        // Tests replace the adapters of the host.
+        Path sysfs = Path.of(System.getenv().getOrDefault("HAWSER_SYSFS", "/sys"));
         Daemon daemon = new Daemon(config, new Daemon.Parts(hypervisor, new LibvirtHotPlug(hypervisor),
-            new XenStoreSettings()), Reconciler.Patience.STANDARD);
+            new LibvirtFunctions(hypervisor, new AdapterFiles(sysfs)), new XenStoreSettings()),
+            Reconciler.Patience.STANDARD);
         CountDownLatch ended = new CountDownLatch(1);
         // A signal ends the JVM with the signal's exit code; this hook stops the daemon first.
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {

@@ -10,6 +10,8 @@ import io.hawser.hypervisor.domain.Hypervisor;
 import io.hawser.hypervisor.domain.XenGuestSettings;
 import io.hawser.hypervisor.domain.Xml;
 import io.hawser.hypervisor.files.GuestFiles;
+import io.hawser.hypervisor.files.AdapterFiles;
+import io.hawser.hypervisor.libvirt.LibvirtFunctions;
 import io.hawser.hypervisor.libvirt.LibvirtHotPlug;
 import io.hawser.hypervisor.model.Driver;
 import io.hawser.hypervisor.model.GuestSettings;
@@ -47,6 +49,7 @@ final class Bench implements AutoCloseable {
     final RealBroker broker;
     final Path regions;
     final Path socket;
+    final AdapterTree sysfs;
     final Map<Integer, GuestSettings> xenStore = new ConcurrentHashMap<>();
     private final Path config;
     private final Path state;
@@ -62,6 +65,7 @@ final class Bench implements AutoCloseable {
         this.broker = broker;
         hypervisor = new FakeHypervisor(host);
         regions = Files.createTempDirectory(Path.of("/dev/shm"), "hawserd-test-");
+        sysfs = new AdapterTree(Files.createTempDirectory(folder, "sys"));
         state = folder.resolve("hypervisor-" + host);
         socket = folder.resolve("s-" + host.substring(0, 8));
         config = Files.writeString(folder.resolve("hawserd-" + host + ".conf"), """
@@ -78,7 +82,8 @@ final class Bench implements AutoCloseable {
     void start() throws IOException {
         Hypervisor connection = hypervisor.connect();
         daemon = new Daemon(HawserdConfig.read(config, true), new Daemon.Parts(connection,
-            new LibvirtHotPlug(connection), new XenGuestSettings() {
+            new LibvirtHotPlug(connection), new LibvirtFunctions(connection, new AdapterFiles(sysfs.root())),
+            new XenGuestSettings() {
                 @Override
                 public void put(int domainId, GuestSettings settings) {
                     xenStore.put(domainId, settings);
@@ -252,9 +257,10 @@ final class Bench implements AutoCloseable {
             return "it is ready and has none";
         }
         GuestSettings settings = new GuestFiles(state.resolve("guests")).read(machine.uuid).orElse(null);
-        boolean tokens = wish.transport() == Wish.Transport.TCP && (settings == null || broker.ask(c -> Item.list(
-            c.get("/api/v1/vgpus/" + vgpu.text("name") + "/tokens"))).stream()
-            .noneMatch(t -> settings.token().startsWith(t.text("keyId") + ".")));
+        boolean tokens = wish.transport() != Wish.Transport.SHM && (settings == null
+            || !settings.carrier().equals(wish.transport().label()) || broker.ask(c -> Item.list(
+                c.get("/api/v1/vgpus/" + vgpu.text("name") + "/tokens"))).stream()
+                .noneMatch(t -> settings.token().startsWith(t.text("keyId") + ".")));
         return !vgpu.text("name").equals(status.vgpu()) ? "it says " + status.vgpu() + " and has " + vgpu.text("name")
             : vgpu.number("memoryBytes") != wish.memoryBytes() || vgpu.number("computeShare") != wish.share()
                 || vgpu.number("maxSessions") != wish.sessions() ? "it has another vGPU than it wants: " + vgpu

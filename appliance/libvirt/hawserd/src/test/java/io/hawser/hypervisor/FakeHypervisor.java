@@ -6,6 +6,7 @@ import io.hawser.hypervisor.domain.HotPlug;
 import io.hawser.hypervisor.domain.Hypervisor;
 import io.hawser.hypervisor.domain.HypervisorException;
 import io.hawser.hypervisor.domain.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.NetworkView;
 import io.hawser.hypervisor.domain.Scope;
 import io.hawser.hypervisor.model.Driver;
 import io.hawser.hypervisor.model.Wish;
@@ -22,6 +23,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.UnaryOperator;
 import org.w3c.dom.Element;
 import org.w3c.dom.Node;
 
@@ -34,6 +36,8 @@ final class FakeHypervisor {
     final Map<UUID, Machine> machines = new ConcurrentHashMap<>();
     private final List<Hypervisor.Listener> listeners = new CopyOnWriteArrayList<>();
     private final ExecutorService events = Executors.newSingleThreadExecutor(Thread.ofPlatform().daemon().factory());
+    /** libvirt's networks. */
+    final Map<String, NetworkView> networks = new ConcurrentHashMap<>();
     private volatile boolean away;
 
     /** A hook as libvirt calls it; returns the reason of a refusal, or null. */
@@ -174,6 +178,10 @@ final class FakeHypervisor {
         return xml.replaceAll("(?s)<shmem .*?</shmem>", "");
     }
 
+    static String withoutFunction(String xml) {
+        return xml.replaceAll("(?s)<(interface|hostdev) .*?</\\1>", "");
+    }
+
     static String withMetadata(String xml, String namespace, String prefix, String element) {
         try {
             DomainXml read = DomainXml.parse(xml);
@@ -283,19 +291,28 @@ final class FakeHypervisor {
 
         @Override
         public void detachDevice(UUID domain, String alias, Scope scope) {
+            detach(domain, alias, FakeHypervisor::withoutShmem);
+        }
+
+        private void detach(UUID domain, String alias, UnaryOperator<String> change) {
             Machine machine = machine(domain);
             boolean gone;
             machine.lock.lock();
             try {
                 live(domain);
                 gone = machine.guestWorks;
-                machine.live = gone ? withoutShmem(machine.live) : machine.live;
+                machine.live = gone ? change.apply(machine.live) : machine.live;
             } finally {
                 machine.lock.unlock();
             }
             if (gone) {
                 publish(l -> l.deviceRemoved(domain, alias));
             }
+        }
+
+        @Override
+        public void detachDeviceXml(UUID domain, String xml, Scope scope) {
+            detach(domain, HotPlug.ALIAS, FakeHypervisor::withoutFunction);
         }
 
         @Override
@@ -309,7 +326,13 @@ final class FakeHypervisor {
         }
 
         @Override
-        public OptionalLong barAddress(UUID domain, String alias) {
+        public Optional<NetworkView> network(Driver driver, String name) {
+            require();
+            return Optional.ofNullable(networks.get(name));
+        }
+
+        @Override
+        public OptionalLong barAddress(UUID domain, String alias, int bar) {
             Machine machine = machine(domain);
             if (!machine.running) {
                 throw new HypervisorException(Reason.NOT_RUNNING, "the domain does not run: " + machine.name);

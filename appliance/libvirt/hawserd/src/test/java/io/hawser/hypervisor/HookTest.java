@@ -10,6 +10,8 @@ import io.hawser.hypervisor.domain.DomainXml;
 import io.hawser.hypervisor.domain.Hypervisor;
 import io.hawser.hypervisor.domain.Xml;
 import io.hawser.hypervisor.door.Door;
+import io.hawser.hypervisor.files.AdapterFiles;
+import io.hawser.hypervisor.libvirt.LibvirtFunctions;
 import io.hawser.hypervisor.libvirt.LibvirtHotPlug;
 import io.hawser.hypervisor.reconcile.Reconciler;
 import java.io.IOException;
@@ -124,7 +126,9 @@ class HookTest {
         FakeHypervisor hypervisor = new FakeHypervisor(UUID.randomUUID().toString());
         Hypervisor connection = hypervisor.connect();
         daemon = new Daemon(HawserdConfig.read(config, true), new Daemon.Parts(connection,
-            new LibvirtHotPlug(connection), null), Reconciler.Patience.STANDARD);
+            new LibvirtHotPlug(connection), new LibvirtFunctions(connection,
+                new AdapterFiles(folder)),
+            null), Reconciler.Patience.STANDARD);
     }
 
     private void assertRefusedWhereItCan(String reason) throws Exception {

@@ -9,6 +9,8 @@ import com.sun.net.httpserver.HttpServer;
 import io.hawser.hypervisor.config.HawserdConfig;
 import io.hawser.hypervisor.domain.Hypervisor;
 import io.hawser.hypervisor.domain.Xml;
+import io.hawser.hypervisor.files.AdapterFiles;
+import io.hawser.hypervisor.libvirt.LibvirtFunctions;
 import io.hawser.hypervisor.libvirt.LibvirtHotPlug;
 import io.hawser.hypervisor.model.Driver;
 import io.hawser.hypervisor.reconcile.Reconciler;
@@ -60,7 +62,9 @@ class ReconcilerTest {
             state-dir = "%s"
             hook.timeout = "300"
             """.formatted(broker.getAddress().getPort(), folder, folder.resolve("s"), folder.resolve("state"))), true),
-            new Daemon.Parts(connection, new LibvirtHotPlug(connection), null), Reconciler.Patience.STANDARD);
+            new Daemon.Parts(connection, new LibvirtHotPlug(connection), new LibvirtFunctions(connection,
+                new AdapterFiles(folder)), null),
+            Reconciler.Patience.STANDARD);
     }
 
     @AfterEach

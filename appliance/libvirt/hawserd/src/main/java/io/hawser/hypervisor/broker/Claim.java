@@ -14,9 +14,11 @@ import java.util.UUID;
  * @param tokens number of tokens.
  * @param state the broker's state: {@code placed}, or the reason why not.
  * @param problem why guests cannot use it; empty if they can.
+ * @param rdma whether its sessions may use RDMA.
  */
 public record Claim(String vgpu, Owner owner, long memoryBytes, int share, String mode, String gpus,
-    boolean swappable, List<String> carriers, int maxSessions, int sessions, int tokens, String state, String problem) {
+    boolean swappable, List<String> carriers, int maxSessions, int sessions, int tokens, String state, String problem,
+    boolean rdma) {
 
     /**
      * The owner of a vGPU at the broker, {@code <domain>@<host>}. During a migration the id names both hosts: {@code
@@ -57,6 +59,6 @@ public record Claim(String vgpu, Owner owner, long memoryBytes, int share, Strin
         return memoryBytes == wish.memoryBytes() && share == wish.share() && mode.equals(wish.mode().label())
             && swappable == wish.swappable() && gpus.equalsIgnoreCase(wish.gpus().replace(" ", ""))
             && maxSessions == wish.sessions()
-            && carriers.equals(List.of(wish.transport().label()));
+            && carriers.equals(List.of(wish.carrier())) && rdma == (wish.transport() == Wish.Transport.RDMA);
     }
 }

@@ -90,7 +90,8 @@ public final class Shares implements AutoCloseable {
             parsed, vgpu.number("memoryBytes"), (int) vgpu.number("computeShare"), vgpu.text("mode"),
             vgpu.text("gpus"), vgpu.text("swappable").equals("true"), List.of(vgpu.text("carriers").split(",")),
             (int) vgpu.number("maxSessions"),
-            (int) vgpu.number("sessions"), (int) vgpu.number("tokens"), vgpu.text("state"), vgpu.text("problem")));
+            (int) vgpu.number("sessions"), (int) vgpu.number("tokens"), vgpu.text("state"), vgpu.text("problem"),
+            vgpu.text("rdma").equals("true")));
     }
 
     /** Makes the vGPU of a domain. */
@@ -99,7 +100,7 @@ public final class Shares implements AutoCloseable {
         for (int attempt = 0;; attempt++) {
             String name = name(domain, domainName, wish, names);
             try {
-                Map<String, Object> body = properties(wish);
+                Map<String, Object> body = properties(wish, false);
                 body.put("name", name);
                 body.put("owner", owner(new Claim.Owner(domain, host, "")));
                 Item made = ask(c -> Item.of(c.change("POST", VGPUS, body)));
@@ -132,15 +133,20 @@ public final class Shares implements AutoCloseable {
         return taken.contains(first) ? second : first;
     }
 
-    private static Map<String, Object> properties(Wish wish) {
+    /** @param rdma whether the vGPU permits RDMA now. */
+    private static Map<String, Object> properties(Wish wish, boolean rdma) {
         Map<String, Object> body = new LinkedHashMap<>();
         body.put("memoryBytes", wish.memoryBytes());
         body.put("computeShare", wish.share());
         body.put("mode", wish.mode().label());
         body.put("gpus", wish.gpus());
         body.put("swappable", wish.swappable());
-        body.put("carriers", List.of(wish.transport().label()));
+        body.put("carriers", List.of(wish.carrier()));
         body.put("maxSessions", wish.sessions());
+        boolean wanted = wish.transport() == Wish.Transport.RDMA;
+        if (wanted != rdma) { // a broker without RDMA knows no such property
+            body.put("rdma", wanted);
+        }
         return body;
     }
 
@@ -150,7 +156,7 @@ public final class Shares implements AutoCloseable {
 
     /** Changes a vGPU to the wish; its sessions continue. Fails with CHANGED if the owner is no longer the claim's. */
     public Claim change(Claim claim, Wish wish) throws ShareException {
-        return patch(claim, properties(wish));
+        return patch(claim, properties(wish, claim.rdma()));
     }
 
     /** Writes the new owner of a vGPU. Fails with CHANGED if the owner is no longer the claim's. */

@@ -3,6 +3,7 @@ package io.hawser.hypervisor.command;
 import io.hawser.hypervisor.broker.ShareException;
 import io.hawser.hypervisor.broker.Shares;
 import io.hawser.hypervisor.domain.DomainView;
+import io.hawser.hypervisor.domain.Functions;
 import io.hawser.hypervisor.domain.HotPlug;
 import io.hawser.hypervisor.domain.Hypervisor;
 import io.hawser.hypervisor.model.Driver;
@@ -23,15 +24,17 @@ import java.util.function.Consumer;
  */
 public final class Commands {
     private final Hypervisor hypervisor;
+    private final Functions functions;
     private final LiveCommands liveCommands;
     private final Definitions definitions;
     private final DomainReport report;
 
-    public Commands(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, Provision provision, Tenants tenants,
-        Reconciler reconciler) {
+    public Commands(Hypervisor hypervisor, HotPlug hotPlug, Functions functions, Shares shares, Provision provision,
+        Tenants tenants, Reconciler reconciler) {
         this.hypervisor = hypervisor;
-        liveCommands = new LiveCommands(hypervisor, hotPlug, shares, provision, tenants, reconciler);
-        definitions = new Definitions(hypervisor, hotPlug, provision);
+        this.functions = functions;
+        liveCommands = new LiveCommands(hypervisor, hotPlug, functions, shares, provision, tenants, reconciler);
+        definitions = new Definitions(hypervisor, hotPlug, functions, provision);
         report = new DomainReport(hypervisor, shares);
     }
 
@@ -71,7 +74,7 @@ public final class Commands {
         boolean live = isLive(domain, wanted.live());
         boolean config = isConfig(domain, wanted.config());
         try {
-            Wish wish = Wish.of(wanted.attributes(), domain.driver());
+            Wish wish = functions.choose(domain, Wish.of(wanted.attributes(), domain.driver()));
             List<String> notes = new ArrayList<>();
             if (live) {
                 notes.addAll(liveCommands.attach(domain, wish, wanted.timeout(), progress));
@@ -113,7 +116,7 @@ public final class Commands {
         DomainView domain = find(name);
         isConfig(domain, true); // refuses a domain without a definition
         if (domain.driver() == Driver.XEN) {
-            throw CommandException.refused("a Xen domain uses TCP and needs no preparation: " + name);
+            throw CommandException.refused("a Xen domain has no region and needs no preparation: " + name);
         }
         boolean changed = definitions.prepare(domain, regionBytes);
         Map<String, Object> answer = report.of(find(name));
@@ -126,7 +129,7 @@ public final class Commands {
     public Map<String, Object> xml(String name, Map<String, String> attributes) {
         DomainView domain = find(name);
         try {
-            return definitions.xml(domain, Wish.of(attributes, domain.driver()));
+            return definitions.xml(domain, functions.choose(domain, Wish.of(attributes, domain.driver())));
         } catch (WishException e) {
             throw CommandException.refused(e.getMessage());
         }

@@ -6,6 +6,7 @@ import io.hawser.hypervisor.broker.Shares;
 import io.hawser.hypervisor.domain.DomainView;
 import io.hawser.hypervisor.domain.DomainXml;
 import io.hawser.hypervisor.domain.Hypervisor;
+import io.hawser.hypervisor.model.FabricAddress;
 import io.hawser.hypervisor.model.VgpuStatus;
 import io.hawser.hypervisor.model.Wish;
 import io.hawser.hypervisor.model.WishException;
@@ -81,6 +82,10 @@ final class DomainReport {
             view.put("swappable", wish.swappable());
             view.put("maxSessions", wish.sessions());
             view.put("regionBytes", wish.regionBytes());
+            view.put("network", wish.network());
+            view.put("function", wish.function());
+            view.put("fabricAddress", !wish.hasNetwork() ? "" : wish.function().isEmpty()
+                ? FabricAddress.mac(domain.uuid()) : FabricAddress.portGuid(domain.uuid()));
             view.put("required", wish.required());
         }
         return view;

@@ -5,6 +5,8 @@ import io.hawser.hypervisor.broker.ShareException;
 import io.hawser.hypervisor.broker.Shares;
 import io.hawser.hypervisor.domain.DomainView;
 import io.hawser.hypervisor.domain.DomainXml;
+import io.hawser.hypervisor.domain.FunctionXml;
+import io.hawser.hypervisor.domain.Functions;
 import io.hawser.hypervisor.domain.HotPlug;
 import io.hawser.hypervisor.domain.Hypervisor;
 import io.hawser.hypervisor.domain.HypervisorException;
@@ -36,15 +38,17 @@ final class LiveCommands {
 
     private final Hypervisor hypervisor;
     private final HotPlug hotPlug;
+    private final Functions functions;
     private final Shares shares;
     private final Provision provision;
     private final Tenants tenants;
     private final Reconciler reconciler;
 
-    LiveCommands(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, Provision provision, Tenants tenants,
-        Reconciler reconciler) {
+    LiveCommands(Hypervisor hypervisor, HotPlug hotPlug, Functions functions, Shares shares, Provision provision,
+        Tenants tenants, Reconciler reconciler) {
         this.hypervisor = hypervisor;
         this.hotPlug = hotPlug;
+        this.functions = functions;
         this.shares = shares;
         this.provision = provision;
         this.tenants = tenants;
@@ -65,6 +69,18 @@ final class LiveCommands {
             throw new WishException("the running domain has a vGPU by " + had.transport().label() + " with the region "
                 + Wish.size(had.regionBytes()) + ", which cannot change while it runs: hawserctl detach "
                 + domain.name() + " first");
+        }
+        FunctionXml function = new FunctionXml(before);
+        if (had != null && function.element(had.function()).isPresent() && !(wish.network().equals(had.network())
+            && wish.function().equals(had.function()))) {
+            throw new WishException("the running domain has a virtual function of the network " + had.network()
+                + ", which cannot change while it runs: hawserctl detach " + domain.name() + " first");
+        }
+        if (wish.hasNetwork() && !function.has(wish)) {
+            Optional<String> refusal = functions.refusal(domain, wish);
+            if (refusal.isPresent()) {
+                throw CommandException.refused(refusal.get());
+            }
         }
         if (shm && before.device().isEmpty()) {
             Optional<String> refusal = hotPlug.refusal(domain, wish.regionBytes());
@@ -138,14 +154,15 @@ final class LiveCommands {
         reconciler.request();
     }
 
-    /** Gives a running guest its settings for TCP through its guest agent. Without an agent the note names the file. */
+    /** Gives a running guest its settings through its guest agent. Without an agent the note names the file. */
     private String putGuestSettings(DomainView domain) {
         GuestSettings settings = provision.settings(domain.uuid())
             .orElseThrow(() -> CommandException.refused("the guest's settings have been removed"));
         String path = provision.settingsPath(domain.uuid());
         boolean caWritten = settings.ca().isEmpty() || hypervisor.guestAgentWrite(domain.uuid(),
             GUEST_FOLDER + "ca.pem", settings.ca().getBytes(StandardCharsets.UTF_8));
-        String text = "[guest]\ncarrier = \"tcp\"\nbroker = \"" + settings.broker() + "\"\ntoken = \""
+        String text = "[guest]\ncarrier = \"" + settings.carrier() + "\"\nbroker = \"" + settings.broker()
+            + "\"\ntoken = \""
             + settings.token() + "\"\n" + (settings.ca().isEmpty() ? "" : "ca_file = \"" + GUEST_FOLDER + "ca.pem\"\n");
         if (caWritten && hypervisor.guestAgentWrite(domain.uuid(), GUEST_FOLDER + "guest.toml",
             text.getBytes(StandardCharsets.UTF_8))) {
@@ -159,7 +176,7 @@ final class LiveCommands {
     void detach(DomainView domain, boolean force, Duration timeout, Consumer<String> progress)
         throws WishException, ShareException {
         DomainXml xml = DomainXml.parse(domain.liveXml());
-        if (!xml.hasMetadata() && xml.device().isEmpty()) {
+        if (!xml.hasMetadata() && xml.device().isEmpty() && !hasFunction(xml, domain)) {
             return;
         }
         Tenant tenant = hold(domain);
@@ -175,6 +192,9 @@ final class LiveCommands {
                 shares.endRegion(xml.regionName());
                 hotPlug.unplug(domain.uuid(), timeout, progress);
             }
+            if (hasFunction(xml, domain)) {
+                functions.unplug(domain.uuid(), timeout, progress);
+            }
             hypervisor.setMetadata(domain.uuid(), Wish.NAMESPACE, Wish.PREFIX, null, Scope.LIVE);
             hypervisor.setMetadata(domain.uuid(), VgpuStatus.NAMESPACE, VgpuStatus.PREFIX, null, Scope.LIVE);
         } finally {
@@ -184,6 +204,17 @@ final class LiveCommands {
             reconciler.request();
         }
         awaitRelease(tenant, domain, progress);
+    }
+
+    /** Whether the domain has a virtual function from hawserd, with or without valid metadata. */
+    private static boolean hasFunction(DomainXml xml, DomainView domain) {
+        String function;
+        try {
+            function = xml.wish(domain.driver()).map(Wish::function).orElse("");
+        } catch (WishException e) {
+            function = "";
+        }
+        return new FunctionXml(xml).element(function).isPresent();
     }
 
     /** Waits until the broker has freed everything, so that the caller can use the room at once. */

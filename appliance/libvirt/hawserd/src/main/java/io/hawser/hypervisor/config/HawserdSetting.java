@@ -15,7 +15,7 @@ enum HawserdSetting {
      * {@code qemu:///system}.
      */
     LIBVIRT_URI("libvirt.uri", "", "qemu:///system"),
-    /** Folder of hawserd's own files: the settings of guests that use TCP. An absolute path. */
+    /** Folder of hawserd's own files: the settings of guests that use TCP or RDMA. An absolute path. */
     STATE_DIR("state-dir", "/var/lib/hawser/hypervisor"),
     /** Unix socket for hooks and hawserctl. An absolute path. */
     SOCKET_PATH("socket.path", "/run/hawser/hawserd.sock"),
@@ -35,8 +35,8 @@ enum HawserdSetting {
      */
     BROKER_STATE_DIR("broker.state-dir", "/var/lib/hawser/broker"),
     /**
-     * URL of the broker's REST interface. With a broker on another host, domains can use only TCP. Default: the broker
-     * of {@link #BROKER_STATE_DIR}.
+     * URL of the broker's REST interface. With a broker on another host, domains cannot use shared memory. Default: the
+     * broker of {@link #BROKER_STATE_DIR}.
      */
     BROKER_URL("broker.url", "", "https://gpu.example.org:7655"),
     /** File with a token that the broker accepts. An absolute path. Default: the admin token of the state folder. */
@@ -57,8 +57,8 @@ enum HawserdSetting {
      */
     BROKER_DOMAIN("broker.domain", "", "gpu"),
     /**
-     * Address of the broker for guests that use TCP: {@code host:port} or {@code tls://host:port}. Default: the address
-     * that the broker reports, if that is an address of a network.
+     * Address of the broker for guests that use TCP or RDMA: {@code host:port} or {@code tls://host:port}. Default: the
+     * address that the broker reports, if that is an address of a network.
      */
     GUEST_BROKER("guest.broker", "", "tls://192.168.122.1:7656"),
     /** PEM file of the authorities by which guests verify the broker. Default: {@link #BROKER_CA_FILE}. */

@@ -73,6 +73,11 @@ public final class DomainXml {
      * @throws WishException with the reason, if the text is not a domain's XML.
      */
     public static DomainXml parse(String xml) throws WishException {
+        return new DomainXml(document(xml));
+    }
+
+    /** Parses libvirt's XML of any kind. */
+    static Document document(String xml) throws WishException {
         if (xml.length() > MAX_BYTES || xml.getBytes(StandardCharsets.UTF_8).length > MAX_BYTES) {
             throw new WishException("a domain's XML must be at most " + MAX_BYTES + " bytes: characters="
                 + xml.length());
@@ -83,7 +88,7 @@ public final class DomainXml {
             builder.setEntityResolver((publicId, systemId) -> {
                 throw new SAXException("a domain's XML must not refer to other documents");
             });
-            return new DomainXml(builder.parse(new InputSource(new StringReader(xml))));
+            return builder.parse(new InputSource(new StringReader(xml)));
         } catch (SAXException | IOException e) {
             throw new WishException("the domain's XML cannot be read: " + printable(String.valueOf(e.getMessage())), e);
         } catch (ParserConfigurationException e) {
@@ -152,13 +157,18 @@ public final class DomainXml {
 
     /** The text of the document as it is now. */
     public String write() {
+        return text(document);
+    }
+
+    /** The text of a node. */
+    static String text(Node node) {
         try {
             TransformerFactory factory = TransformerFactory.newDefaultInstance();
             factory.setFeature(XMLConstants.FEATURE_SECURE_PROCESSING, true);
             Transformer transformer = factory.newTransformer();
             transformer.setOutputProperty(OutputKeys.OMIT_XML_DECLARATION, "yes");
             StringWriter text = new StringWriter();
-            transformer.transform(new DOMSource(document), new StreamResult(text));
+            transformer.transform(new DOMSource(node), new StreamResult(text));
             return text.toString();
         } catch (TransformerException e) {
             throw new IllegalStateException("a document that was read must be written", e);
@@ -199,9 +209,10 @@ public final class DomainXml {
             throw new WishException("vgpu: the device must have the region's size: region="
                 + Wish.size(wish.regionBytes()) + " <shmem>'s size=" + Wish.size(device.get().sizeBytes()));
         }
-        if (wish.transport() == Wish.Transport.TCP && device.isPresent()) {
-            throw new WishException("vgpu: with transport tcp there must be no device: <shmem name='"
-                + regionName() + "'>");
+        if (wish.transport() != Wish.Transport.SHM && device.isPresent()) {
+            throw new WishException(
+                "vgpu: with transport " + wish.transport().label() + " there must be no device: <shmem name='"
+                    + regionName() + "'>");
         }
         return Optional.of(wish);
     }
@@ -360,7 +371,7 @@ public final class DomainXml {
         return all.isEmpty() ? null : all.getFirst();
     }
 
-    private static List<Element> children(Element parent, String name) {
+    static List<Element> children(Element parent, String name) {
         List<Element> found = new ArrayList<>();
         for (Node node = parent == null ? null : parent.getFirstChild(); node != null; node = node.getNextSibling()) {
             if (node instanceof Element element && element.getNamespaceURI() == null

@@ -1,5 +1,6 @@
 package io.hawser.hypervisor.domain;
 
+import io.hawser.hypervisor.model.Driver;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -38,11 +39,25 @@ public interface Hypervisor extends AutoCloseable {
      */
     void detachDevice(UUID domain, String alias, Scope scope);
 
+    /**
+     * Asks the guest to give a device back that has no alias. Returns before the guest answers.
+     *
+     * @param xml the device's element.
+     */
+    void detachDeviceXml(UUID domain, String xml, Scope scope);
+
     /** Defines a domain, or replaces the definition of the domain with that UUID. */
     void defineXml(String xml);
 
-    /** The address that the guest has assigned to BAR 2 of a device (query-pci); empty before that. */
-    OptionalLong barAddress(UUID domain, String alias);
+    /** A network of the driver by its name; empty if there is none. */
+    Optional<NetworkView> network(Driver driver, String name);
+
+    /**
+     * The address that the guest has assigned to a device's memory (query-pci); empty before that.
+     *
+     * @param bar the number of the base address register.
+     */
+    OptionalLong barAddress(UUID domain, String alias, int bar);
 
     /**
      * Writes a file in the guest through QEMU's guest agent, readable only by the guest's root.

@@ -14,11 +14,12 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The settings of guests that use TCP, one file for each, which QEMU shows the guest. Only root can open their folder,
- * because each file contains a token. Any thread, but one at a time for a domain.
+ * The settings of guests that use TCP or RDMA, one file for each, which QEMU shows the guest. Only root can open their
+ * folder, because each file contains a token. Any thread, but one at a time for a domain.
  */
 public final class GuestFiles {
     private static final Pattern NAME = Pattern.compile("([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\.toml");
+    private static final Pattern CARRIER = Pattern.compile("^carrier = \"([^\"]*)\"$", Pattern.MULTILINE);
     private static final Pattern BROKER = Pattern.compile("^broker = \"([^\"]*)\"$", Pattern.MULTILINE);
     private static final Pattern TOKEN = Pattern.compile("^token = \"([^\"]*)\"$", Pattern.MULTILINE);
     private static final Pattern CA = Pattern.compile("^ca = \"\"\"\n(.*?)\"\"\"$", Pattern.MULTILINE | Pattern.DOTALL);
@@ -42,11 +43,13 @@ public final class GuestFiles {
         } catch (IOException e) {
             return Optional.empty(); // the caller then writes the file again
         }
+        Matcher carrier = CARRIER.matcher(text);
         Matcher broker = BROKER.matcher(text);
         Matcher token = TOKEN.matcher(text);
         Matcher ca = CA.matcher(text);
-        return broker.find() && token.find()
-            ? Optional.of(new GuestSettings(broker.group(1), token.group(1), ca.find() ? ca.group(1) : ""))
+        return carrier.find() && broker.find() && token.find()
+            ? Optional.of(new GuestSettings(carrier.group(1), broker.group(1), token.group(1),
+                ca.find() ? ca.group(1) : ""))
             : Optional.empty();
     }
 
@@ -58,8 +61,8 @@ public final class GuestFiles {
     /** The format that the guest's {@code hawser setup} reads. */
     static String text(GuestSettings settings) {
         String ca = settings.ca().isEmpty() || settings.ca().endsWith("\n") ? settings.ca() : settings.ca() + "\n";
-        return "[guest]\ncarrier = \"tcp\"\nbroker = \"" + settings.broker() + "\"\ntoken = \"" + settings.token()
-            + "\"\n" + (ca.isEmpty() ? "" : "ca = \"\"\"\n" + ca + "\"\"\"\n");
+        return "[guest]\ncarrier = \"" + settings.carrier() + "\"\nbroker = \"" + settings.broker()
+            + "\"\ntoken = \"" + settings.token() + "\"\n" + (ca.isEmpty() ? "" : "ca = \"\"\"\n" + ca + "\"\"\"\n");
     }
 
     /** Removes a domain's settings, if there are any. */

@@ -4,10 +4,13 @@ import io.hawser.hypervisor.broker.Claim;
 import io.hawser.hypervisor.broker.ShareException;
 import io.hawser.hypervisor.broker.Shares;
 import io.hawser.hypervisor.domain.DomainXml;
+import io.hawser.hypervisor.domain.FunctionXml;
+import io.hawser.hypervisor.domain.Functions;
 import io.hawser.hypervisor.domain.HypervisorException;
 import io.hawser.hypervisor.domain.XenGuestSettings;
 import io.hawser.hypervisor.log.Log;
 import io.hawser.hypervisor.model.Driver;
+import io.hawser.hypervisor.model.FabricAddress;
 import io.hawser.hypervisor.model.GuestSettings;
 import io.hawser.hypervisor.model.Shmem;
 import io.hawser.hypervisor.model.Wish;
@@ -35,17 +38,19 @@ public final class Hooks {
     private final Shares shares;
     private final Provision provision;
     private final XenGuestSettings xen;
+    private final Functions functions;
     private final Duration stepLimit;
     private final Duration notYetLimit;
 
     /** @param timeout the longest time until a hook gets its answer. */
     public Hooks(Reconciler reconciler, Tenants tenants, Shares shares, Provision provision, XenGuestSettings xen,
-        Duration timeout) {
+        Functions functions, Duration timeout) {
         this.reconciler = reconciler;
         this.tenants = tenants;
         this.shares = shares;
         this.provision = provision;
         this.xen = xen;
+        this.functions = functions;
         stepLimit = timeout.minus(STEP_BEFORE);
         notYetLimit = timeout.minus(NOT_YET_BEFORE);
     }
@@ -64,7 +69,12 @@ public final class Hooks {
             return switch (operation) {
                 case "prepare" -> start ? prepare(xml, kind) : Optional.empty();
                 case "started" -> started(xml, kind);
-                case "stopped", "release" -> stopped(xml);
+                case "stopped" -> {
+                    // Not at "release": libvirt may have given the function to another domain by then.
+                    releaseFunction(xml, kind);
+                    yield stopped(xml);
+                }
+                case "release" -> stopped(xml);
                 case "migrate", "restore" -> {
                     xml.wish(kind); // a domain with an invalid wish cannot start here, so it must not migrate here
                     yield operation.equals("migrate") ? incoming(xml) : Optional.empty();
@@ -102,6 +112,15 @@ public final class Hooks {
             if (wish.transport() == Wish.Transport.SHM && xml.device().isEmpty()) {
                 throw new WishException("the metadata asks for a vGPU by shm, but there is no device <shmem name='"
                     + xml.regionName() + "'>: hawserctl attach --config adds it");
+            }
+            if (wish.hasNetwork()) {
+                if (!new FunctionXml(xml).has(wish)) {
+                    throw new WishException("the metadata asks for a virtual function of the network " + wish.network()
+                        + ", but there is no " + (wish.function().isEmpty() ? "interface with the address "
+                            + FabricAddress.mac(xml.uuid()) : "hostdev " + wish.function())
+                        + ": hawserctl attach --config adds it");
+                }
+                functions.prepare(xml.uuid(), wish);
             }
             Claim claim = provide(tenant, wish, migrates ? Provision.Arrival.MIGRATION : Provision.Arrival.START);
             Log.info(tenant.name(), (migrates ? "comes from another host" : "starts") + ": vGPU " + claim.vgpu());
@@ -175,6 +194,14 @@ public final class Hooks {
             tenant.release();
         }
         return Optional.empty();
+    }
+
+    private void releaseFunction(DomainXml xml, Driver driver) {
+        try {
+            xml.wish(driver).ifPresent(wish -> functions.release(xml.uuid(), wish.function()));
+        } catch (WishException e) {
+            Log.warn(xml.name(), "has stopped with an invalid wish: " + e.getMessage());
+        }
     }
 
     private Optional<String> stopped(DomainXml xml) {

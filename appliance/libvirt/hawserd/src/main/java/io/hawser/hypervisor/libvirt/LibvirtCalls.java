@@ -6,7 +6,7 @@ import com.sun.jna.Native;
 import com.sun.jna.Pointer;
 
 /**
- * The functions of libvirt that libvirt-java 0.5.4 lacks: the events of devices and metadata, and detaching by alias.
+ * The functions of libvirt that libvirt-java 0.5.4 lacks: the events of devices and metadata, and detaching.
  * Names, numbers and meanings are libvirt's ({@code libvirt-domain.h}).
  */
 interface LibvirtCalls extends Library {
@@ -77,6 +77,9 @@ interface LibvirtCalls extends Library {
 
     /** Asks the guest to give the device with the alias back. */
     int virDomainDetachDeviceAlias(Pointer domain, String alias, int flags);
+
+    /** Asks the guest to give the device of an element back. */
+    int virDomainDetachDeviceFlags(Pointer domain, String xml, int flags);
 
     /** Number of this thread's last error. */
     int virGetLastErrorCode();

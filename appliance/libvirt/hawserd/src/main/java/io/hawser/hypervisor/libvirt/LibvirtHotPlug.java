@@ -31,6 +31,7 @@ public final class LibvirtHotPlug implements HotPlug {
     /** The window must hold the region at any alignment. */
     private static final int RESERVE_FACTOR = 2;
     private static final int MIB = 1 << 20;
+    private static final int REGION_BAR = 2; // BAR 2 of ivshmem-plain is its memory
 
     private final Hypervisor hypervisor;
 
@@ -54,7 +55,7 @@ public final class LibvirtHotPlug implements HotPlug {
             return Optional.of("domain " + domain.name() + " does not run");
         }
         if (domain.driver() == Driver.XEN) {
-            return Optional.of("Xen domains have no such device; use transport tcp");
+            return Optional.of("Xen domains have no such device; use transport tcp or rdma");
         }
         DomainXml xml = parse(domain.liveXml());
         return switch (machine(xml.machine())) {
@@ -103,7 +104,7 @@ public final class LibvirtHotPlug implements HotPlug {
         }
         progress.accept("waiting for the guest of " + view.name() + " to find the device");
         String alias = ours ? ALIAS : deviceOf(domain).map(Shmem::alias).orElse(ALIAS);
-        if (await(timeout, () -> hypervisor.barAddress(domain, alias).isPresent())) {
+        if (await(timeout, () -> hypervisor.barAddress(domain, alias, REGION_BAR).isPresent())) {
             return;
         }
         String failed = "the guest of " + view.name() + " has not assigned the device an address within "

@@ -1,9 +1,11 @@
 package io.hawser.hypervisor.libvirt;
 
+import com.sun.jna.Pointer;
 import io.hawser.hypervisor.domain.DomainView;
 import io.hawser.hypervisor.domain.Hypervisor;
 import io.hawser.hypervisor.domain.HypervisorException;
 import io.hawser.hypervisor.domain.HypervisorException.Reason;
+import io.hawser.hypervisor.domain.NetworkView;
 import io.hawser.hypervisor.domain.Scope;
 import io.hawser.hypervisor.model.Driver;
 import java.util.ArrayList;
@@ -13,10 +15,13 @@ import java.util.OptionalLong;
 import java.util.UUID;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.function.ToIntFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.libvirt.Domain;
+import org.libvirt.Error.ErrorNumber;
 import org.libvirt.LibvirtException;
+import org.libvirt.Network;
 
 /**
  * libvirt, with one connection for each driver. Any thread; a thread of its own reports the events. The look-up of a
@@ -233,14 +238,25 @@ public final class LibvirtHypervisor implements Hypervisor {
 
     @Override
     public void detachDevice(UUID domain, String alias, Scope scope) {
-        String what = "device " + alias + " cannot be removed from domain " + domain;
+        detach(domain, "device " + alias, handle -> LibvirtCalls.LIBVIRT.virDomainDetachDeviceAlias(handle, alias,
+            flags(scope)));
+    }
+
+    @Override
+    public void detachDeviceXml(UUID domain, String xml, Scope scope) {
+        detach(domain, "the device", handle -> LibvirtCalls.LIBVIRT.virDomainDetachDeviceFlags(handle, xml,
+            flags(scope)));
+    }
+
+    private void detach(UUID domain, String device, ToIntFunction<Pointer> call) {
+        String what = device + " cannot be removed from domain " + domain;
         onDomain(domain, what, (link, found) -> {
             var handle = LibvirtCalls.LIBVIRT.virDomainLookupByUUIDString(link.pointer(), domain.toString());
             if (handle == null) {
                 throw Failures.last(what, link.hasEnded());
             }
             try {
-                if (LibvirtCalls.LIBVIRT.virDomainDetachDeviceAlias(handle, alias, flags(scope)) < 0
+                if (call.applyAsInt(handle) < 0
                     && LibvirtCalls.LIBVIRT.virGetLastErrorCode() != LibvirtCalls.ERROR_DEVICE_MISSING) {
                     throw Failures.last(what, link.hasEnded());
                 }
@@ -254,20 +270,43 @@ public final class LibvirtHypervisor implements Hypervisor {
     @Override
     public void defineXml(String xml) {
         Driver driver = XEN_TYPE.matcher(xml).find() ? Driver.XEN : Driver.QEMU;
-        Connection connection = connections.stream().filter(one -> one.driver() == driver).findFirst()
-            .orElseThrow(() -> new HypervisorException(Reason.REFUSED, "no libvirt connection is configured for "
-                + driver));
-        connection.call("libvirt rejects the definition", link -> {
+        connection(driver).call("libvirt rejects the definition", link -> {
             link.domainDefineXML(xml).free();
             return null;
         });
     }
 
     @Override
-    public OptionalLong barAddress(UUID domain, String alias) {
+    public Optional<NetworkView> network(Driver driver, String name) {
+        return connection(driver).call("network " + name + " cannot be read", link -> {
+            Network network;
+            try {
+                network = link.networkLookupByName(name);
+            } catch (LibvirtException failed) {
+                if (failed.getError() != null && failed.getError().getCode() == ErrorNumber.VIR_ERR_NO_NETWORK) {
+                    return Optional.empty();
+                }
+                throw failed;
+            }
+            try {
+                return Optional.of(new NetworkView(network.isActive() == 1, network.getXMLDesc(0)));
+            } finally {
+                network.free();
+            }
+        });
+    }
+
+    private Connection connection(Driver driver) {
+        return connections.stream().filter(one -> one.driver() == driver).findFirst()
+            .orElseThrow(() -> new HypervisorException(Reason.REFUSED, "no libvirt connection is configured for "
+                + driver));
+    }
+
+    @Override
+    public OptionalLong barAddress(UUID domain, String alias, int bar) {
         String answer = onDomain(domain, "domain " + domain + " does not list its PCI devices", (link,
             found) -> "Xen".equalsIgnoreCase(link.getType()) ? "" : found.qemuMonitorCommand(Monitor.QUERY_PCI, 0));
-        return answer.isEmpty() ? OptionalLong.empty() : Monitor.bar2(answer, alias);
+        return answer.isEmpty() ? OptionalLong.empty() : Monitor.bar(answer, alias, bar);
     }
 
     @Override

@@ -15,49 +15,49 @@ import java.util.OptionalLong;
 final class Monitor {
     /** The monitor command. */
     static final String QUERY_PCI = "{\"execute\":\"query-pci\"}";
-    private static final long REGION_BAR = 2; // BAR 2 of ivshmem-plain is its memory
 
     private Monitor() {}
 
     /**
-     * The address of a device's BAR 2.
+     * The address of a device's memory.
      *
      * @param answer QEMU's answer to {@link #QUERY_PCI}.
+     * @param bar the number of the base address register.
      * @return empty if there is no such device, or no guest has assigned an address.
      */
-    static OptionalLong bar2(String answer, String alias) {
+    static OptionalLong bar(String answer, String alias, int bar) {
         try {
             Object read = Json.read(answer);
-            return read instanceof Map<?, ?> map ? in(map.get("return"), alias) : OptionalLong.empty();
+            return read instanceof Map<?, ?> map ? in(map.get("return"), alias, bar) : OptionalLong.empty();
         } catch (IOException broken) {
             throw new HypervisorException(Reason.REFUSED, "QEMU's answer to query-pci is not JSON", broken);
         }
     }
 
     // A bus has "devices"; a bridge has a "pci_bridge" with further "devices".
-    private static OptionalLong in(Object node, String alias) {
+    private static OptionalLong in(Object node, String alias, int bar) {
         if (node instanceof List<?> list) {
             for (Object one : list) {
-                OptionalLong found = in(one, alias);
+                OptionalLong found = in(one, alias, bar);
                 if (found.isPresent()) {
                     return found;
                 }
             }
         } else if (node instanceof Map<?, ?> map) {
             if (alias.equals(map.get("qdev_id"))) {
-                return ofRegions(map.get("regions"));
+                return ofRegions(map.get("regions"), bar);
             }
-            OptionalLong found = in(map.get("devices"), alias);
-            return found.isPresent() ? found : in(map.get("pci_bridge"), alias);
+            OptionalLong found = in(map.get("devices"), alias, bar);
+            return found.isPresent() ? found : in(map.get("pci_bridge"), alias, bar);
         }
         return OptionalLong.empty();
     }
 
-    private static OptionalLong ofRegions(Object regions) {
+    private static OptionalLong ofRegions(Object regions, long bar) {
         if (regions instanceof List<?> list) {
             for (Object one : list) {
                 // -1 is QEMU's "no address".
-                if (one instanceof Map<?, ?> map && Long.valueOf(REGION_BAR).equals(map.get("bar"))
+                if (one instanceof Map<?, ?> map && Long.valueOf(bar).equals(map.get("bar"))
                     && map.get("address") instanceof Long address && address != -1) {
                     return OptionalLong.of(address);
                 }

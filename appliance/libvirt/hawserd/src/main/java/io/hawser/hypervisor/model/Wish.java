@@ -3,12 +3,14 @@ package io.hawser.hypervisor.model;
 import io.hawser.client.Units;
 import io.hawser.shm.region.RegionGeometry;
 import io.hawser.shm.region.RegionLayout;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeSet;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /**
  * The vGPU that a domain asks for, validated.
@@ -22,9 +24,12 @@ import java.util.regex.Pattern;
  * @param regionBytes the region's length, a power of two; 0 with TCP.
  * @param required whether the domain may not start without it.
  * @param byDevice whether there is only a device, which asks for the defaults, and no metadata.
+ * @param network libvirt's network that supplies a virtual function; empty if hawserd gives the domain none.
+ * @param function the virtual function of an InfiniBand adapter, as a PCI address of the host; empty if libvirt chooses
+ *     one from the network.
  */
 public record Wish(String name, long memoryBytes, int share, Mode mode, String gpus, boolean swappable, int sessions,
-    Transport transport, long regionBytes, boolean required, boolean byDevice) {
+    Transport transport, long regionBytes, boolean required, boolean byDevice, String network, String function) {
     /** The metadata's namespace. */
     public static final String NAMESPACE = "urn:hawser:vgpu:1";
     /** The metadata's prefix, as hawserctl writes it. */
@@ -39,10 +44,12 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
     private static final int MAX_GPUS_CHARACTERS = 2048; // the broker's own limit
     private static final int MAX_SHOWN = 64; // limits the attribute's text in a reason
     private static final List<String> ATTRIBUTES = List.of("name", "memory", "share", "mode", "gpus", "swappable",
-        "sessions", "transport", "region", "required");
+        "sessions", "transport", "region", "network", "function", "required");
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"); // the broker's own rule
     private static final Pattern GPU = Pattern.compile("\\d{1,4}|(?i:GPU-)?[0-9A-Fa-f-]{4,36}");
     private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
+    private static final Pattern NETWORK = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.:+-]{0,62}");
+    private static final Pattern FUNCTION = Pattern.compile("[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]");
 
     /** Whether other vGPUs may be placed on its GPUs. */
     public enum Mode {
@@ -62,12 +69,21 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
         /** By an ivshmem device. */
         SHM,
         /** TCP, with settings from hawserd. */
-        TCP;
+        TCP,
+        /** InfiniBand or RoCE, with settings from hawserd. A session begins over TCP. */
+        RDMA;
 
         /** The form at the broker and in the metadata. */
         public String label() {
             return name().toLowerCase(Locale.ROOT);
         }
+    }
+
+    /** A wish without a virtual function. */
+    public Wish(String name, long memoryBytes, int share, Mode mode, String gpus, boolean swappable, int sessions,
+        Transport transport, long regionBytes, boolean required, boolean byDevice) {
+        this(name, memoryBytes, share, mode, gpus, swappable, sessions, transport, regionBytes, required, byDevice, "",
+            "");
     }
 
     /**
@@ -88,10 +104,12 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
         int sessions = number("sessions", attributes.get("sessions"), shm ? standardSessions(region) : DEFAULT_SESSIONS,
             shm ? RegionLayout.MAX_SLOTS : MAX_SESSIONS);
         requireRoom(region, sessions, transport);
+        String network = network(attributes.getOrDefault("network", ""), transport);
         return new Wish(name(attributes.getOrDefault("name", "")), memory(attributes.get("memory")),
             number("share", attributes.get("share"), 100, 100), choice("mode", attributes.get("mode"), Mode.SHARED),
             gpus(attributes.getOrDefault("gpus", "any")), isYes("swappable", attributes.get("swappable"), false),
-            sessions, transport, region, isYes("required", attributes.get("required"), true), false);
+            sessions, transport, region, isYes("required", attributes.get("required"), true), false, network,
+            function(attributes.getOrDefault("function", ""), network));
     }
 
     /** The wish of a device without metadata. */
@@ -105,6 +123,25 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
         if (!text.isEmpty() && !NAME.matcher(text).matches()) {
             throw new WishException("vgpu: name must be 1 to 63 letters, digits, _ . -, first a letter or digit: name="
                 + shown(text));
+        }
+        return text;
+    }
+
+    private static String network(String text, Transport transport) throws WishException {
+        if (!text.isEmpty() && transport != Transport.RDMA) {
+            throw new WishException("vgpu: network is only for transport rdma: network=" + shown(text));
+        }
+        if (!text.isEmpty() && !NETWORK.matcher(text).matches()) {
+            throw new WishException("vgpu: network must be 1 to 63 letters, digits, _ . : + -, first a letter, digit or"
+                + " _: network=" + shown(text));
+        }
+        return text;
+    }
+
+    private static String function(String text, String network) throws WishException {
+        if (!text.isEmpty() && (network.isEmpty() || !FUNCTION.matcher(text).matches())) {
+            throw new WishException("vgpu: function must be a PCI address like 0000:3b:00.2, beside a network:"
+                + " function=" + shown(text));
         }
         return text;
     }
@@ -147,15 +184,17 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
                 return one;
             }
         }
-        throw new WishException("vgpu: " + attribute + " must be " + all[0].name().toLowerCase(Locale.ROOT) + " or "
-            + all[1].name().toLowerCase(Locale.ROOT) + ": " + attribute + "=" + shown(text));
+        String names = Arrays.stream(all).map(one -> one.name().toLowerCase(Locale.ROOT))
+            .collect(Collectors.joining(all.length == 2 ? " or " : ", "));
+        throw new WishException("vgpu: " + attribute + " must be " + (all.length == 2 ? "" : "one of ") + names + ": "
+            + attribute + "=" + shown(text));
     }
 
     private static Transport transport(String text, Driver driver) throws WishException {
         Transport transport = choice("transport", text, driver == Driver.XEN ? Transport.TCP : Transport.SHM);
         if (driver == Driver.XEN && transport == Transport.SHM) {
-            throw new WishException("vgpu: transport must be tcp for a Xen domain, which has no <shmem>: transport="
-                + shown(text));
+            throw new WishException("vgpu: transport must be tcp or rdma for a Xen domain, which has no <shmem>:"
+                + " transport=" + shown(text));
         }
         return transport;
     }
@@ -202,7 +241,7 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
     }
 
     private static long region(String text, Transport transport) throws WishException {
-        if (transport == Transport.TCP) {
+        if (transport != Transport.SHM) {
             if (text != null) {
                 throw new WishException("vgpu: region is only for transport shm: region=" + shown(text));
             }
@@ -271,10 +310,32 @@ public record Wish(String name, long memoryBytes, int share, Mode mode, String g
         if (transport == Transport.SHM) {
             all.put("region", size(regionBytes));
         }
+        if (!network.isEmpty()) {
+            all.put("network", network);
+        }
+        if (!function.isEmpty()) {
+            all.put("function", function);
+        }
         if (!required) {
             all.put("required", "no");
         }
         return all;
+    }
+
+    /** Whether hawserd gives the domain a virtual function. */
+    public boolean hasNetwork() {
+        return !network.isEmpty();
+    }
+
+    /** The same wish with the virtual function of an InfiniBand adapter. */
+    public Wish withFunction(String address) {
+        return new Wish(name, memoryBytes, share, mode, gpus, swappable, sessions, transport, regionBytes, required,
+            byDevice, network, address);
+    }
+
+    /** The carrier by which the guest's sessions begin, in the broker's form. */
+    public String carrier() {
+        return (transport == Transport.SHM ? Transport.SHM : Transport.TCP).label();
     }
 
     /** An exact size, in the form of the attributes. */

@@ -1,5 +1,6 @@
 package io.hawser.hypervisor.reconcile;
 
+import io.hawser.hypervisor.domain.Functions;
 import io.hawser.hypervisor.domain.HotPlug;
 import io.hawser.hypervisor.domain.Hypervisor;
 import io.hawser.hypervisor.domain.HypervisorException;
@@ -18,12 +19,14 @@ import java.util.concurrent.ExecutorService;
 final class Operations {
     private final Hypervisor hypervisor;
     private final HotPlug hotPlug;
+    private final Functions functions;
     private final Passes passes;
     private final ExecutorService threads;
 
-    Operations(Hypervisor hypervisor, HotPlug hotPlug, Passes passes, ExecutorService threads) {
+    Operations(Hypervisor hypervisor, HotPlug hotPlug, Functions functions, Passes passes, ExecutorService threads) {
         this.hypervisor = hypervisor;
         this.hotPlug = hotPlug;
+        this.functions = functions;
         this.passes = passes;
         this.threads = threads;
     }
@@ -31,15 +34,24 @@ final class Operations {
     /** Begins to plug the device in. The caller holds the tenant. */
     void plug(Tenant tenant, Wish wish) {
         Duration timeout = tenant.plugTimeout();
-        begin(tenant, wish,
-            () -> hotPlug.plug(tenant.uuid(), wish.regionBytes(), timeout, tenant.feedback()::progress));
+        begin(tenant, wish, wish.hasNetwork()
+            ? () -> functions.plug(tenant.uuid(), wish, timeout, tenant.feedback()::progress)
+            : () -> hotPlug.plug(tenant.uuid(), wish.regionBytes(), timeout, tenant.feedback()::progress));
     }
 
-    /** Begins to remove the device and the domain's status. The caller holds the tenant. */
+    /**
+     * Begins to remove the device and the domain's status. The caller holds the tenant.
+     *
+     * @param wish of a device without metadata; null to remove a virtual function.
+     */
     void unplug(Tenant tenant, Wish wish) {
         Duration timeout = tenant.plugTimeout();
         begin(tenant, wish, () -> {
-            hotPlug.unplug(tenant.uuid(), timeout, tenant.feedback()::progress);
+            if (wish == null) {
+                functions.unplug(tenant.uuid(), timeout, tenant.feedback()::progress);
+            } else {
+                hotPlug.unplug(tenant.uuid(), timeout, tenant.feedback()::progress);
+            }
             hypervisor.setMetadata(tenant.uuid(), VgpuStatus.NAMESPACE, VgpuStatus.PREFIX, null, Scope.LIVE);
         });
     }

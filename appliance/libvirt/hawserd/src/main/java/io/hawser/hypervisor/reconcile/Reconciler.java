@@ -3,6 +3,7 @@ package io.hawser.hypervisor.reconcile;
 import io.hawser.hypervisor.broker.ShareException;
 import io.hawser.hypervisor.broker.Shares;
 import io.hawser.hypervisor.domain.DomainView;
+import io.hawser.hypervisor.domain.Functions;
 import io.hawser.hypervisor.domain.HotPlug;
 import io.hawser.hypervisor.domain.Hypervisor;
 import io.hawser.hypervisor.domain.HypervisorException;
@@ -61,8 +62,8 @@ public final class Reconciler implements Hypervisor.Listener, AutoCloseable {
     }
 
     /** The objects that the reconciler uses. */
-    public record Tools(Hypervisor hypervisor, HotPlug hotPlug, Shares shares, Provision provision,
-        XenGuestSettings xen, HostId host, Tenants tenants) {}
+    public record Tools(Hypervisor hypervisor, HotPlug hotPlug, Functions functions, Shares shares,
+        Provision provision, XenGuestSettings xen, HostId host, Tenants tenants) {}
 
     /**
      * Runs no pass before {@link #start()}.
@@ -77,8 +78,9 @@ public final class Reconciler implements Hypervisor.Listener, AutoCloseable {
         tenants = tools.tenants;
         this.patience = patience;
         passes = new Passes(this::reconcile, patience.betweenPasses());
-        means = new RunningDomain.Means(provision, tools.hotPlug, tools.xen,
-            new Operations(hypervisor, tools.hotPlug, passes, slow), new StatusWriter(hypervisor, slow), passes);
+        means = new RunningDomain.Means(provision, tools.hotPlug, tools.functions, tools.xen,
+            new Operations(hypervisor, tools.hotPlug, tools.functions, passes, slow),
+            new StatusWriter(hypervisor, slow), passes);
     }
 
     /** Starts the passes. */

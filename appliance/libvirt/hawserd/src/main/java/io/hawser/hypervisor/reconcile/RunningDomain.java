@@ -4,6 +4,8 @@ import io.hawser.hypervisor.broker.Claim;
 import io.hawser.hypervisor.broker.ShareException;
 import io.hawser.hypervisor.domain.DomainView;
 import io.hawser.hypervisor.domain.DomainXml;
+import io.hawser.hypervisor.domain.FunctionXml;
+import io.hawser.hypervisor.domain.Functions;
 import io.hawser.hypervisor.domain.HotPlug;
 import io.hawser.hypervisor.domain.HypervisorException;
 import io.hawser.hypervisor.domain.XenGuestSettings;
@@ -36,8 +38,8 @@ final class RunningDomain {
     private Wish wish;
 
     /** The objects by which a pass acts on a running domain. */
-    record Means(Provision provision, HotPlug hotPlug, XenGuestSettings xen, Operations operations,
-        StatusWriter statuses, Passes passes) {}
+    record Means(Provision provision, HotPlug hotPlug, Functions functions, XenGuestSettings xen,
+        Operations operations, StatusWriter statuses, Passes passes) {}
 
     RunningDomain(Means means, Tenant tenant, DomainView domain, BrokerState broker) {
         this.means = means;
@@ -51,12 +53,14 @@ final class RunningDomain {
         try {
             xml = DomainXml.parse(domain.liveXml());
             wish = xml.wish(domain.driver()).orElse(null);
-            if (wish == null) {
+            if (wish == null && hasFunction() && isWrittenByMetadata()) {
+                takeOut();
+            } else if (wish == null) {
                 withdraw();
                 publish(null);
-            } else if (wish.byDevice() && writtenStatus() != null && writtenStatus().by().equals("metadata")) {
+            } else if (wish.byDevice() && isWrittenByMetadata()) {
                 takeOut();
-            } else if (wish.transport() == Wish.Transport.SHM && xml.device().isEmpty()) {
+            } else if (!hasDevice()) {
                 putIn();
             } else if (tenant.failure(wish).isPresent()) {
                 // A guest that never found the device does not give it back either; QEMU keeps it until the domain
@@ -79,6 +83,20 @@ final class RunningDomain {
         return xml == null ? null : xml.status().orElse(null);
     }
 
+    private boolean isWrittenByMetadata() {
+        return writtenStatus() != null && writtenStatus().by().equals("metadata");
+    }
+
+    private boolean hasFunction() {
+        return new FunctionXml(xml).element("").isPresent();
+    }
+
+    /** Whether the domain has the device that its wish needs, if any. */
+    private boolean hasDevice() {
+        return wish.transport() == Wish.Transport.SHM ? xml.device().isPresent()
+            : !wish.hasNetwork() || new FunctionXml(xml).has(wish);
+    }
+
     private void withdraw() throws ShareException {
         boolean unplugged = xml.device().isEmpty();
         if (means.provision.withdraw(tenant, broker.picture(), unplugged ? Provision.FileFate.GOES_UNUSED
@@ -99,14 +117,15 @@ final class RunningDomain {
     /** Removes the device: the metadata has been removed, the device is still there. */
     private void takeOut() throws ShareException {
         Claim claim = means.provision.claim(tenant.uuid(), broker.require()).orElse(null);
+        String transport = (wish == null ? Wish.Transport.RDMA : wish.transport()).label();
         if (claim != null && claim.sessions() > 0) {
-            publish(new VgpuStatus(VgpuStatus.State.WAITING, claim.vgpu(), "shm", Instant.now(),
+            publish(new VgpuStatus(VgpuStatus.State.WAITING, claim.vgpu(), transport, Instant.now(),
                 "the metadata has been removed; hawserd removes the device when the guest's " + claim.sessions()
                     + " sessions end",
                 "metadata"));
             return;
         }
-        publish(new VgpuStatus(VgpuStatus.State.WAITING, "", "shm", Instant.now(),
+        publish(new VgpuStatus(VgpuStatus.State.WAITING, "", transport, Instant.now(),
             "for the guest to give the device back", "metadata"), true);
         means.operations.unplug(tenant, wish);
     }
@@ -127,7 +146,8 @@ final class RunningDomain {
             publish(status(VgpuStatus.State.REFUSED, "", tenant.failure(wish).orElseThrow()));
             return;
         }
-        Optional<String> refusal = means.hotPlug.refusal(domain, wish.regionBytes());
+        Optional<String> refusal = wish.hasNetwork() ? means.functions.refusal(domain, wish)
+            : means.hotPlug.refusal(domain, wish.regionBytes());
         if (refusal.isPresent()) {
             tenant.plugRejected(wish, refusal.get());
             publish(status(VgpuStatus.State.REFUSED, "", refusal.get()));

@@ -22,8 +22,8 @@ import java.util.UUID;
 import java.util.function.Supplier;
 
 /**
- * Obtains a domain's share and releases it: the vGPU, the region with its file, the settings of a guest that uses TCP.
- * Never calls libvirt for the domain itself. Each operation can be repeated, and continues where it stopped. The caller
+ * Obtains a domain's share and releases it: the vGPU, the region with its file, the settings of a guest that uses TCP
+ * or RDMA. Never calls libvirt for the domain itself. Each operation can be repeated, and continues where it stopped. The caller
  * holds the tenant.
  */
 public final class Provision {
@@ -119,7 +119,7 @@ public final class Provision {
         if (wish.transport() == Wish.Transport.SHM) {
             provideRegion(tenant.uuid(), claim, wish, picture, fresh);
         } else {
-            provideSettings(tenant.uuid(), claim);
+            provideSettings(tenant.uuid(), claim, wish);
         }
         return claim;
     }
@@ -223,7 +223,7 @@ public final class Provision {
         }
     }
 
-    private void provideSettings(UUID domain, Claim claim) throws ShareException {
+    private void provideSettings(UUID domain, Claim claim, Wish wish) throws ShareException {
         Optional<GuestSettings> before = guests.read(domain);
         String broker = network.broker(shares);
         String ca = network.ca(broker);
@@ -231,7 +231,7 @@ public final class Provision {
             && shares.hasToken(claim, before.get().token().split("\\.", 2)[0]);
         // The guest's token stays valid: hawserd revokes no token of a vGPU before the vGPU ends.
         String token = good ? before.get().token() : shares.makeToken(claim);
-        GuestSettings now = new GuestSettings(broker, token, ca);
+        GuestSettings now = new GuestSettings(wish.transport().label(), broker, token, ca);
         if (!before.equals(Optional.of(now))) {
             guests.write(domain, now);
         }

@@ -354,7 +354,7 @@ public final class Tenant {
     /** Why hawserd does not try a wish again; empty if it may. */
     public Optional<String> failure(Wish wish) {
         requireHeld();
-        return device instanceof Failed failed && failed.wish.equals(wish) ? Optional.of(failed.reason)
+        return device instanceof Failed failed && wish.equals(failed.wish) ? Optional.of(failed.reason)
             : Optional.empty();
     }
 

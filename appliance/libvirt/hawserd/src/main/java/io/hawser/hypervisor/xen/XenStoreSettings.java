@@ -11,8 +11,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Guests' settings in XenStore: {@code /local/domain/ID/vm-data/hawser/{broker,token,ca}}. One transaction writes them,
- * so a guest sees all or none. No other domain can read them.
+ * Guests' settings in XenStore: {@code /local/domain/ID/vm-data/hawser/{carrier,broker,token,ca}}. One transaction
+ * writes them, so a guest sees all or none. No other domain can read them.
  */
 public final class XenStoreSettings implements XenGuestSettings {
     private static final Duration TIMEOUT = Duration.ofSeconds(5);
@@ -38,6 +38,7 @@ public final class XenStoreSettings implements XenGuestSettings {
                 "only running Xen domains get settings: id=" + domainId);
         }
         Map<String, String> values = new LinkedHashMap<>();
+        values.put("carrier", settings.carrier());
         values.put("broker", settings.broker());
         values.put("token", settings.token());
         if (!settings.ca().isEmpty()) {

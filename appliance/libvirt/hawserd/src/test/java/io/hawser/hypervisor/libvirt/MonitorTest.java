@@ -24,16 +24,16 @@ class MonitorTest {
     @Test
     void shouldFindTheAddressOnTheFirstBusAndBehindAPort() {
         assertEquals(OptionalLong.of(4294967296L),
-            Monitor.bar2(answer("," + DEVICE.formatted("ua-hawser", 4294967296L), ""), "ua-hawser"));
-        assertEquals(OptionalLong.of(4160749568L), Monitor.bar2(answer("," + DEVICE.formatted("other", 77L),
-            DEVICE.formatted("ua-hawser", 4160749568L)), "ua-hawser"));
+            Monitor.bar(answer("," + DEVICE.formatted("ua-hawser", 4294967296L), ""), "ua-hawser", 2));
+        assertEquals(OptionalLong.of(4160749568L), Monitor.bar(answer("," + DEVICE.formatted("other", 77L),
+            DEVICE.formatted("ua-hawser", 4160749568L)), "ua-hawser", 2));
     }
 
     @Test
     void shouldKnowADeviceThatHasNoAddress() {
-        assertEquals(OptionalLong.empty(), Monitor.bar2(answer("", DEVICE.formatted("ua-hawser", -1L)), "ua-hawser"));
-        assertEquals(OptionalLong.empty(), Monitor.bar2(answer("", DEVICE.formatted("other", 5L)), "ua-hawser"));
-        assertEquals(OptionalLong.empty(), Monitor.bar2("{\"error\":{\"class\":\"GenericError\"}}", "ua-hawser"));
+        assertEquals(OptionalLong.empty(), Monitor.bar(answer("", DEVICE.formatted("ua-hawser", -1L)), "ua-hawser", 2));
+        assertEquals(OptionalLong.empty(), Monitor.bar(answer("", DEVICE.formatted("other", 5L)), "ua-hawser", 2));
+        assertEquals(OptionalLong.empty(), Monitor.bar("{\"error\":{\"class\":\"GenericError\"}}", "ua-hawser", 2));
     }
 
     @Test
@@ -41,7 +41,7 @@ class MonitorTest {
         String whole = answer("", DEVICE.formatted("ua-hawser", 5L));
         for (int length = 0; length < whole.length(); length++) {
             String cut = whole.substring(0, length);
-            assertThrows(HypervisorException.class, () -> Monitor.bar2(cut, "ua-hawser"), cut);
+            assertThrows(HypervisorException.class, () -> Monitor.bar(cut, "ua-hawser", 2), cut);
         }
     }
 }

@@ -39,7 +39,7 @@ class GpuDomainTest {
     private static final Duration LONG = Duration.ofMinutes(5);
     private static final int REGION_BYTES = 4 << 20;
     private static final Claim CLAIM = new Claim("render", new Claim.Owner(TENANT, "host", ""), 0, 100, "shared", "any",
-        false, List.of("shm"), 2, 0, 0, "placed", "");
+        false, List.of("shm"), 2, 0, 0, "placed", "", false);
     private static final Wish WISH = new Wish("render", 0, 100, Wish.Mode.SHARED, "any", false, 2,
         Wish.Transport.SHM, REGION_BYTES, true, false);
     private static final Pattern TAG = Pattern.compile("\"path\":\"ivshmem:([0-9a-f]{32})\"");

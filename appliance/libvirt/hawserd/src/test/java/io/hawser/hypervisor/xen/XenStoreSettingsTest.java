@@ -24,7 +24,8 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(600)
 class XenStoreSettingsTest {
     private static final Duration LONG = Duration.ofSeconds(300);
-    private static final GuestSettings SETTINGS = new GuestSettings("tls://10.0.0.1:7656", "id.secret", "PEM\n");
+    private static final GuestSettings SETTINGS =
+        new GuestSettings("rdma", "tls://10.0.0.1:7656", "id.secret", "PEM\n");
 
     @TempDir
     Path folder;
@@ -36,7 +37,7 @@ class XenStoreSettingsTest {
 
     private static List<Function<XenStoreMessage, byte[]>> willing() {
         List<Function<XenStoreMessage, byte[]>> answers = new ArrayList<>(List.of(answer("9\0"), answer("tenant")));
-        for (int i = 0; i < 13; i++) {
+        for (int i = 0; i < 16; i++) {
             answers.add(ok());
         }
         return answers;
@@ -49,12 +50,13 @@ class XenStoreSettingsTest {
             String path = "/local/domain/4/vm-data/hawser";
             assertEquals(List.of("6 |", "2 /local/domain/4/name|", "13 " + path + "|", "11 " + path + "|",
                 "14 " + path + "|n0|r4|",
-                "11 " + path + "/broker|", "14 " + path + "/broker|n0|r4|",
+                "11 " + path + "/carrier|", "14 " + path + "/carrier|n0|r4|",
+                "11 " + path + "/carrier|rdma", "11 " + path + "/broker|", "14 " + path + "/broker|n0|r4|",
                 "11 " + path + "/broker|tls://10.0.0.1:7656",
                 "11 " + path + "/token|", "14 " + path + "/token|n0|r4|", "11 " + path + "/token|id.secret",
                 "11 " + path + "/ca|", "14 " + path + "/ca|n0|r4|", "11 " + path + "/ca|PEM\n", "7 T|"),
                 requestsOf(peer));
-            assertTrue(peer.requests().subList(1, 15).stream().allMatch(m -> m.transaction() == 9));
+            assertTrue(peer.requests().subList(1, 18).stream().allMatch(m -> m.transaction() == 9));
         }
     }
 
@@ -80,7 +82,7 @@ class XenStoreSettingsTest {
 
     @Test
     void shouldRejectATooLongCertificateWithoutPrintingSecrets() throws Exception {
-        GuestSettings large = new GuestSettings("tls://10.0.0.1:7656", "id.secret", "x".repeat(5000));
+        GuestSettings large = new GuestSettings("rdma", "tls://10.0.0.1:7656", "id.secret", "x".repeat(5000));
         try (ScriptedXenStored peer = new ScriptedXenStored(folder, willing())) {
             HypervisorException refused = assertThrows(HypervisorException.class,
                 () -> new XenStoreSettings(peer.socket(), LONG).put(4, large));
