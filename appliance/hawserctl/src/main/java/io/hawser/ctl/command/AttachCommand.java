@@ -18,7 +18,7 @@ public final class AttachCommand extends DomainCommand {
     enum Mode { shared, exclusive }
 
     /** The guest's carrier. */
-    enum Transport { shm, tcp }
+    enum Transport { shm, tcp, rdma }
 
     /** Yes or no. */
     enum Answer { yes, no }
@@ -41,8 +41,11 @@ public final class AttachCommand extends DomainCommand {
     @Option(names = "--sessions", paramLabel = "N", description = "Programs at a time (16); for shm 64 at most.")
     private String sessions;
     @Option(names = "--transport", paramLabel = "TRANSPORT",
-        description = "shm: a device; tcp: over the network (the only one for Xen).")
+        description = "shm: a device; tcp: over the network; rdma: over InfiniBand or RoCE. Xen has no shm.")
     private Transport transport;
+    @Option(names = "--network", paramLabel = "POOL",
+        description = "For rdma: libvirt's network that supplies a virtual function (forward mode hostdev).")
+    private String network;
     @Option(names = "--region", paramLabel = "SIZE", description = "Shared memory of the device, a power of two (64M).")
     private String region;
     @Option(names = "--name", paramLabel = "NAME", description = "The vGPU's name at the broker (the domain's name).")
@@ -70,6 +73,7 @@ public final class AttachCommand extends DomainCommand {
         put(vgpu, "swappable", swappable);
         put(vgpu, "sessions", sessions);
         put(vgpu, "transport", transport);
+        put(vgpu, "network", network);
         put(vgpu, "region", region);
         put(vgpu, "required", required);
         Map<String, Object> body = new LinkedHashMap<>(Map.of("vgpu", vgpu, "timeoutS", seconds(timeout)));
