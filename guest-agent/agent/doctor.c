@@ -100,6 +100,9 @@ static void check_vgpu(void) {
     if (config.carrier == HWS_CARRIER_SHM) {
         return;
     }
+    if (config.carrier != HWS_CARRIER_TCP) {
+        hws_doctor_check_rdma(&(hws_doctor_rdma_t) {.sysfs = config.sysfs, .devices = "/dev", .device = ""});
+    }
     if (config.missing[0] != '\0') {
         FAIL("TCP: %s", config.missing);
     } else if (hws_status_ask(&config, HWS_DESCRIPTION_HASH, &status, error, sizeof error) != 0) {

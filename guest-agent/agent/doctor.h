@@ -36,4 +36,18 @@ void hws_doctor_check_code(const char *path, bool is_program);
  */
 void hws_doctor_run(char **argv, const char *folder);
 
+/* What the check of the carrier rdma looks at. */
+typedef struct hws_doctor_rdma {
+    const char *sysfs;   /* /sys, or a test's folder */
+    const char *devices; /* /dev, or a test's folder */
+    const char *device;  /* the configured adapter; "" for any */
+    bool required;       /* rdma is the only carrier: obstacles are problems and not notes */
+} hws_doctor_rdma_t;
+
+/*
+ * Reports on the adapters, their ports and GIDs, libibverbs and the limit of locked memory. Returns whether a session
+ * over RDMA can begin, as far as this machine can tell: the caller then tries to reach the broker.
+ */
+bool hws_doctor_check_rdma(const hws_doctor_rdma_t *machine);
+
 #endif

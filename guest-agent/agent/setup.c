@@ -97,7 +97,7 @@ static void await_xenstore(const hws_setup_t *setup) {
 
 /* The same for XenStore. */
 static int read_xenstore(hws_setup_t *setup) {
-    static const char *const keys[] = {"broker", "token", "ca"};
+    static const char *const keys[] = {"carrier", "broker", "token", "ca"};
     char path[64], value[HWS_XENSTORE_MAX_PAYLOAD + 1], why[ERROR_BYTES / 2];
     int any = 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
