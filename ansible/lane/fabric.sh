@@ -76,7 +76,7 @@ YAML
     ansible-playbook -i localhost, "$work/fabric.yml" > "$work/fabric.log" 2>&1 || { result=$(cat "$work/fabric.log"); return 1; }
     [ "$(grep -v '^#' "$work/made.conf" | paste -sd,)" = "ens1 4,ib0 2" ] || { result=$(cat "$work/made.conf"); return 1; }
     grep -q "<tag id='120'/>" "$work/made.xml" || { result=$(cat "$work/made.xml"); return 1; }
-    ! has virt-xml-validate || virt-xml-validate "$work/made.xml" network > "$work/fabric.log" 2>&1 ||
+    ! has xmllint || ! has virt-xml-validate || virt-xml-validate "$work/made.xml" network > "$work/fabric.log" 2>&1 ||
         { result=$(cat "$work/fabric.log"); return 1; }
     result="fabric.conf and a network with a VLAN"
 }

@@ -90,6 +90,8 @@ public final class Commands {
             return answer;
         } catch (WishException e) {
             throw CommandException.refused(e.getMessage());
+        } finally {
+            functions.chosen(domain.uuid());
         }
     }
 
@@ -132,6 +134,8 @@ public final class Commands {
             return definitions.xml(domain, functions.choose(domain, Wish.of(attributes, domain.driver())));
         } catch (WishException e) {
             throw CommandException.refused(e.getMessage());
+        } finally {
+            functions.chosen(domain.uuid());
         }
     }
 

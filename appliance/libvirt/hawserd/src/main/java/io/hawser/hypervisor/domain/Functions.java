@@ -14,11 +14,14 @@ import java.util.function.Consumer;
 public interface Functions {
     /**
      * Completes a wish with a network: of an InfiniBand adapter with the function that the domain shall get. The choice
-     * stays reserved for the domain for a while.
+     * stays reserved for the domain until {@link #chosen}, at most for a while.
      *
      * @throws HypervisorException with the reason if the network cannot serve the domain.
      */
     Wish choose(DomainView domain, Wish wish);
+
+    /** A command that chose a function has ended: the domain has the function, or does not get it. */
+    void chosen(UUID domain);
 
     /**
      * The reason why a running domain cannot get the function of a wish.

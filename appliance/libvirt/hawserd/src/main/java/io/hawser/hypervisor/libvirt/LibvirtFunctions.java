@@ -86,6 +86,11 @@ public final class LibvirtFunctions implements Functions {
     }
 
     @Override
+    public synchronized void chosen(UUID domain) {
+        reservations.values().removeIf(reservation -> reservation.domain.equals(domain));
+    }
+
+    @Override
     public Optional<String> refusal(DomainView domain, Wish wish) {
         try {
             NetworkView view = find(domain.driver(), wish.network());
