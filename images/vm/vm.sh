@@ -1,15 +1,16 @@
 # shellcheck shell=bash disable=SC2015,SC2154 # variables of the sourcing script
 #
 # Sourced by bash after lane.sh. Fetches a kernel without installing it, makes an initramfs with a guest's files, and starts a virtual
-# machine under QEMU's software emulation.
+# machine, under QEMU's software emulation unless a lane has called vm_use_kvm.
 
 # shellcheck source=images/vm/serial.sh
 . "$root/images/vm/serial.sh"
 
 qemu=${HAWSER_QEMU:-qemu-system-x86_64}
-kernel_dir=$root/images/target/kernel
+kernel_package=linux-image-cloud-amd64 kernel_dir=$root/images/target/kernel
 kernel='' modules=''
-vm_pid='' vm_name=''
+vm_modules=(virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci failover net_failover virtio_net)
+vm_pid='' vm_name='' vm_accelerator=(-accel "tcg,thread=multi")
 
 # Sets `kernel` and `modules` (the folder of its modules): from --kernel, from an earlier run, or from a Debian package that is unpacked
 # into this build's folder without installing it.
@@ -35,8 +36,8 @@ find_kernel() {
 # Puts Debian's kernel and its modules into `kernel_dir`.
 fetch_kernel() {
     local package
-    package=$(apt-cache depends linux-image-cloud-amd64 2> /dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | sed -n 1p)
-    [ -n "$package" ] || skip "no guest kernel: apt knows no linux-image-cloud-amd64 (apt-get update?); or name one with --kernel"
+    package=$(apt-cache depends "$kernel_package" 2> /dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | sed -n 1p)
+    [ -n "$package" ] || skip "no guest kernel: apt knows no $kernel_package (apt-get update?); or name one with --kernel"
     say "$me: fetching $package"
     mkdir -p "$work/kernel"
     # apt warns unless its own user can write to the folder.
@@ -52,12 +53,12 @@ fetch_kernel() {
     rm -rf "$kernel_dir/new" "$work/kernel"
 }
 
-# Lists the modules for the network in the order in which they must be loaded, and copies them into the tree $1.
+# Lists the modules of `vm_modules`, which are in the order in which they must be loaded, and copies them into the tree $1.
 put_modules() {
     local tree=$1 name file
     : > "$tree/modules"
     [ -d "${modules:-/nowhere}" ] || return 0
-    for name in virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci failover net_failover virtio_net; do
+    for name in "${vm_modules[@]}"; do
         file=$(find "$modules" -name "$name.ko" | sed -n 1p)
         [ -z "$file" ] || { install -D -m 644 "$file" "$tree/lib/modules/$name.ko"; echo "/lib/modules/$name.ko" >> "$tree/modules"; }
     done
@@ -68,13 +69,18 @@ make_initramfs() {
     (cd "$2" && find . | cpio --quiet -o -H newc -R 0:0) > "$1"
 }
 
-# Puts busybox, the first process $2, Hawser's libraries and the programs $3... with their PTX into the guest's tree $1.
+# Puts busybox, the first process $2 and the functions for commands into the tree $1.
+put_machine() {
+    mkdir -p "$1/bin"
+    install "$(command -v busybox)" "$1/bin/busybox"
+    install "$2" "$1/init"
+    install -m 644 "$root/appliance/lanes/inside.sh" "$1/inside.sh"
+}
+
+# As put_machine, and puts Hawser's libraries and the programs $3... with their PTX into the guest's tree $1.
 put_guest() {
     local tree=$1 file
-    mkdir -p "$tree/bin"
-    install "$(command -v busybox)" "$tree/bin/busybox"
-    install "$2" "$tree/init"
-    install -m 644 "$root/appliance/lanes/inside.sh" "$tree/inside.sh"
+    put_machine "$1" "$2"
     shift 2
     for file in libcuda.so.1 libcudart.so.12 libcudart.so.13 libnvidia-ml.so.1; do
         put_with_libraries "$tree" "$libraries/$file" "/usr/lib/hawser/$file"
@@ -85,18 +91,38 @@ put_guest() {
     cp -r "$bin/ptx" "$tree/opt/bin/ptx"
 }
 
+# Chooses KVM if it runs `kernel`. The presence of /dev/kvm does not show this: some clouds' KVM aborts QEMU or hangs.
+vm_use_kvm() {
+    local tree=$work/probe
+    [ -w /dev/kvm ] || return 0
+    mkdir -p "$tree/bin"
+    install "$(command -v busybox)" "$tree/bin/busybox"
+    printf '#!/bin/busybox sh\necho KVM-RUNS > /dev/console\nexec /bin/busybox poweroff -f\n' > "$tree/init"
+    chmod 755 "$tree/init"
+    make_initramfs "$work/probe.initramfs" "$tree"
+    # In a subshell, which hides Bash's message about an aborted process.
+    (timeout -k 5 30 "$qemu" -nodefaults -no-user-config -display none -accel kvm -cpu host -machine q35 -m 256 -serial stdio -no-reboot \
+        -kernel "$kernel" -initrd "$work/probe.initramfs" -append "console=ttyS0 quiet panic=-1 rdinit=/init" \
+        < /dev/null > "$work/probe.out" 2>&1; true) 2> /dev/null
+    ! grep -q KVM-RUNS "$work/probe.out" || vm_accelerator=(-accel kvm -cpu host)
+}
+
 # Starts QEMU as the machine $1 with the further arguments, and waits $2 seconds at most for its boot.
 vm_boot() {
-    local limit=$2
+    vm_launch "$1" "${@:3}"
+    serial_await_boot "$1" "$2"
+}
+
+# Starts QEMU as the machine $1 with the further arguments.
+vm_launch() {
     vm_name=$1
-    shift 2
+    shift
     serial_open "$vm_name"
-    timeout -k 5 "${vm_limit:-3600}" "$qemu" -nodefaults -no-user-config -display none -accel tcg,thread=multi -smp 2 \
+    timeout -k 5 "${vm_limit:-3600}" "$qemu" -nodefaults -no-user-config -display none "${vm_accelerator[@]}" -smp 2 \
         -serial "file:$work/$vm_name.console" -chardev "pipe,id=control,path=$work/$vm_name.control" -serial chardev:control "$@" \
         < /dev/null > "$work/$vm_name.qemu" 2>&1 &
     vm_pid=$!
     serial_pid[$vm_name]=$vm_pid
-    serial_await_boot "$vm_name" "$limit"
 }
 
 # Starts the machine $1 with `kernel`, the file $work/initramfs and the further arguments of QEMU.

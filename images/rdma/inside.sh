@@ -1,0 +1,81 @@
+# shellcheck shell=sh disable=SC3043 # busybox sh has `local`
+# Commands inside the machines of the lane `rdma`. Follows appliance/lanes/inside.sh in their /inside.sh.
+
+# Gives eth0 the address $1 and makes the SoftRoCE device rxe0 on it.
+join_fabric() {
+    ip link set eth0 up && ip addr add "$1/24" dev eth0 && rdma link add rxe0 type rxe netdev eth0 || return 1
+    # As the udev rules of Debian's rdma-core do: verbs check rights by protection domain, not by the device file.
+    chmod 666 /dev/infiniband/uverbs*
+    await 120 port_is_active
+    rdma link show rxe0/1
+}
+port_is_active() { rdma link show rxe0/1 | grep -q 'state ACTIVE'; }
+
+# Prints the index of rxe0's GID that contains an IPv4 address; one of IPv6 comes before it.
+gid_index() {
+    local file
+    for file in /sys/class/infiniband/rxe0/ports/1/gids/*; do
+        ! grep -q '0000:ffff:' "$file" || echo "${file##*/}"
+    done
+}
+
+# Runs perftest's program $1 with the further arguments.
+perftest() {
+    local program="$1"
+    shift
+    "$program" --ib-dev=rxe0 --gid-index="$(gid_index)" --CPU-freq "$@"
+}
+# Whether a process listens at perftest's port 18515.
+perftest_listens() { grep -q ':4853 [0-9A-F]*:0000 0A' /proc/net/tcp; }
+
+# Prints the clock ticks, 100 a second, that the processes $@ have used.
+ticks() {
+    local process sum=0 before=0
+    for process in "$@"; do
+        # The name in parentheses may contain spaces. Fields 14 and 15 of the line are utime and stime.
+        before=$(sed 's/.*) //' "/proc/$process/stat" | awk '{ print $12 + $13 }') || return 1
+        sum=$((sum + before))
+    done
+    echo $sum
+}
+
+# Runs $2 processes of the program $1 at once; all must pass.
+at_once() {
+    local number=0 pids='' process failed=0
+    while [ $number -lt "$2" ]; do
+        number=$((number + 1))
+        "$1" > "/tmp/at-once.$number" 2>&1 &
+        pids="$pids $!"
+    done
+    for process in $pids; do
+        wait "$process" || failed=$((failed + 1))
+    done
+    [ $failed = 0 ] || { echo "$failed of $2 failed"; cat /tmp/at-once.*; return 1; }
+    grep -h -c "^PASS $1: " /tmp/at-once.* | awk '{ sum += $1 } END { print sum " passed"; exit sum != '"$2"' }'
+}
+
+# Starts the program $1 with the further arguments and kills it $2 seconds later, during its copies. It must not have ended before.
+kill_during() {
+    local program="$1" delay="$2" process
+    shift 2
+    "$program" "$@" > /tmp/killed 2>&1 &
+    process=$!
+    sleep "$delay"
+    kill -9 $process || { cat /tmp/killed; return 1; }
+    wait $process 2> /dev/null
+    return 0
+}
+
+# Prints the broker's answer to GET $1. Runs in the broker's machine.
+rest() {
+    wget -q -O - --header "Authorization: Bearer $(cat /root/state/admin.token)" "http://127.0.0.1:7655/$1"
+}
+
+# Starts the broker with the further flags, and waits until a new guest would get a session.
+broker_start() {
+    /opt/hawser/bin/hawser-broker -Dhawser.gpu.backend=software -Dhawser.listen.host=0.0.0.0 -Dhawser.state-dir=/root/state \
+        -Dhawser.worker.start-timeout=600s "$@" > /root/state.log 2>&1 &
+    await_while $! 500 broker_is_ready || { echo "$result"; tail -n 25 /root/state.log; return 1; }
+    cat /root/state/default.token
+}
+broker_is_ready() { rest q/health/ready 2> /dev/null | grep -q '"UP"'; }
