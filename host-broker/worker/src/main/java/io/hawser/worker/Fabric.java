@@ -40,7 +40,7 @@ final class Fabric {
             LOG.log(Level.INFO, "RDMA device: {0}", end.device());
         } catch (IOException e) {
             absence = "the worker has no RDMA device: " + e.getMessage();
-            LOG.log(Level.WARNING, "sessions go by TCP: {0}", absence);
+            LOG.log(Level.INFO, "sessions go by TCP: {0}", absence); // the broker warns once for all workers
         }
     }
 

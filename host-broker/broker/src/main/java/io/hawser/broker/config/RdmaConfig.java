@@ -8,12 +8,12 @@ import java.util.Optional;
 public interface RdmaConfig {
     /**
      * Whether workers open an RDMA device. Sessions use it where their guest asks for it and their vGPU allows it by
-     * {@link VgpuConfig#rdma()}. RDMA does not encrypt.
+     * {@code hawser.vgpus.NAME.rdma}. RDMA does not encrypt.
      */
     @WithDefault("false")
     boolean enabled();
 
-    /** Name of the device, as {@code ibv_devices} shows it. Without a name it is the first with an active port. */
+    /** Name of the device, as {@code ibv_devices} shows it. Default: the first device with an active port. */
     Optional<String> device();
 
     /** Number of the device's port. With 0 it is the first active one. Range: 0 to 255. */

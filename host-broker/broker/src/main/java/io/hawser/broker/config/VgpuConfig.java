@@ -62,7 +62,7 @@ public interface VgpuConfig {
     boolean swappable();
 
     /**
-     * Whether sessions of the vGPU may use RDMA, with {@link RdmaConfig#enabled()}. Such a session begins over TCP,
+     * Whether sessions of the vGPU may use RDMA, with {@code hawser.rdma.enabled}. Such a session begins over TCP,
      * which {@link #carriers()} must hold. Its worker can then send to the guest's fabric.
      */
     @WithDefault("false")
