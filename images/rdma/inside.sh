@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC3043 # busybox sh has `local`
+# shellcheck shell=sh disable=SC2154,SC3043 # `result` of the lanes' inside.sh; busybox sh has `local`
 # Commands inside the machines of the lane `rdma`. Follows appliance/lanes/inside.sh in their /inside.sh.
 
 # Gives eth0 the address $1 and makes the SoftRoCE device rxe0 on it.

@@ -36,6 +36,8 @@ make_machines() {
     for file in bin/java lib/server/libjvm.so lib/libnio.so lib/libnet.so; do
         put_libraries "$tree" "$package/runtime/$file"
     done
+    # The launcher's readlink needs an option that busybox lacks.
+    put_with_libraries "$tree" "$(command -v readlink)" /bin/readlink
     mkdir -p "$tree/lib64"
     [ -e "$tree/lib64/ld-linux-x86-64.so.2" ] || cp -L /lib64/ld-linux-x86-64.so.2 "$tree/lib64/"
     put_fabric "$tree"

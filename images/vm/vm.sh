@@ -103,7 +103,7 @@ vm_use_kvm() {
     # In a subshell, which hides Bash's message about an aborted process.
     (timeout -k 5 30 "$qemu" -nodefaults -no-user-config -display none -accel kvm -cpu host -machine q35 -m 256 -serial stdio -no-reboot \
         -kernel "$kernel" -initrd "$work/probe.initramfs" -append "console=ttyS0 quiet panic=-1 rdinit=/init" \
-        < /dev/null > "$work/probe.out" 2>&1; true) 2> /dev/null
+        < /dev/null > "$work/probe.out" 2>&1 || true) 2> /dev/null
     ! grep -q KVM-RUNS "$work/probe.out" || vm_accelerator=(-accel kvm -cpu host)
 }
 
