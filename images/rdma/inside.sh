@@ -23,7 +23,7 @@ gid_index() {
 perftest() {
     local program="$1"
     shift
-    "$program" --ib-dev=rxe0 --gid-index="$(gid_index)" --CPU-freq "$@"
+    timeout 100 "$program" --ib-dev=rxe0 --gid-index="$(gid_index)" --CPU-freq "$@"
 }
 # Whether a process listens at perftest's port 18515.
 perftest_listens() { grep -q ':4853 [0-9A-F]*:0000 0A' /proc/net/tcp; }
@@ -73,7 +73,7 @@ rest() {
 
 # Starts the broker with the further flags, and waits until a new guest would get a session.
 broker_start() {
-    /opt/hawser/bin/hawser-broker -Dhawser.gpu.backend=software -Dhawser.listen.host=0.0.0.0 -Dhawser.state-dir=/root/state \
+    dash /opt/hawser/bin/hawser-broker -Dhawser.gpu.backend=software -Dhawser.listen.host=0.0.0.0 -Dhawser.state-dir=/root/state \
         -Dhawser.worker.start-timeout=600s "$@" > /root/state.log 2>&1 &
     await_while $! 500 broker_is_ready || { echo "$result"; tail -n 25 /root/state.log; return 1; }
     cat /root/state/default.token

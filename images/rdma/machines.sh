@@ -36,8 +36,10 @@ make_machines() {
     for file in bin/java lib/server/libjvm.so lib/libnio.so lib/libnet.so; do
         put_libraries "$tree" "$package/runtime/$file"
     done
-    # The launcher's readlink needs an option that busybox lacks.
-    put_with_libraries "$tree" "$(command -v readlink)" /bin/readlink
+    # The launcher's readlink needs an option that busybox lacks, and busybox's shell prefers its own readlink.
+    for file in dash readlink; do
+        put_with_libraries "$tree" "$(command -v $file)" /bin/$file
+    done
     mkdir -p "$tree/lib64"
     [ -e "$tree/lib64/ld-linux-x86-64.so.2" ] || cp -L /lib64/ld-linux-x86-64.so.2 "$tree/lib64/"
     put_fabric "$tree"
