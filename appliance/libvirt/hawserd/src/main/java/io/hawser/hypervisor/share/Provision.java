@@ -23,8 +23,8 @@ import java.util.function.Supplier;
 
 /**
  * Obtains a domain's share and releases it: the vGPU, the region with its file, the settings of a guest that uses TCP
- * or RDMA. Never calls libvirt for the domain itself. Each operation can be repeated, and continues where it stopped. The caller
- * holds the tenant.
+ * or RDMA. Never calls libvirt for the domain itself. Each operation can be repeated, and continues where it stopped.
+ * The caller holds the tenant.
  */
 public final class Provision {
     /**
