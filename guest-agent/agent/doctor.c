@@ -84,7 +84,7 @@ static void check_vgpu(void) {
         FAIL("configuration: %s", error);
         return;
     }
-    if (config.carrier != HWS_CARRIER_TCP) {
+    if (hws_config_takes_region(&config)) {
         if (hws_status_read(&config, HWS_DESCRIPTION_HASH, &status, &found, error, sizeof error) == 0) {
             GOOD("shared memory: %s", status.from);
             check_status(&status);
@@ -101,7 +101,10 @@ static void check_vgpu(void) {
         return;
     }
     if (config.carrier != HWS_CARRIER_TCP) {
-        hws_doctor_check_rdma(&(hws_doctor_rdma_t) {.sysfs = config.sysfs, .devices = "/dev", .device = ""});
+        hws_doctor_check_rdma(&(hws_doctor_rdma_t) {.sysfs = config.sysfs,
+                                                    .devices = "/dev",
+                                                    .device = config.rdma_device,
+                                                    .required = config.carrier == HWS_CARRIER_RDMA});
     }
     if (config.missing[0] != '\0') {
         FAIL("TCP: %s", config.missing);

@@ -164,9 +164,20 @@ static int open_folder(hws_setup_t *setup) {
 
 /* Reads the new file as every program does and compares the result with our settings. */
 static int read_as_programs_do(hws_setup_t *setup) {
-    static const char *const others[] = {"HAWSER_CARRIER",           "HAWSER_REGION", "HAWSER_BROKER",
-                                         "HAWSER_CA_FILE",           "HAWSER_TOKEN",  "HAWSER_TOKEN_FILE",
-                                         "HAWSER_CONNECT_TIMEOUT_MS"};
+    static const char *const others[] = {"HAWSER_CARRIER",
+                                         "HAWSER_REGION",
+                                         "HAWSER_BROKER",
+                                         "HAWSER_CA_FILE",
+                                         "HAWSER_TOKEN",
+                                         "HAWSER_TOKEN_FILE",
+                                         "HAWSER_CONNECT_TIMEOUT_MS",
+                                         "HAWSER_RDMA_DEVICE",
+                                         "HAWSER_RDMA_PORT",
+                                         "HAWSER_RDMA_GID_INDEX",
+                                         "HAWSER_RDMA_PARTITION",
+                                         "HAWSER_RDMA_SERVICE_LEVEL",
+                                         "HAWSER_RDMA_TRAFFIC_CLASS",
+                                         "HAWSER_RDMA_RETRY_MS"};
     char path[PATH_MAX], why[ERROR_BYTES / 2];
     hws_config_t config;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {

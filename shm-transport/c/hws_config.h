@@ -47,4 +47,9 @@ typedef struct hws_config {
  */
 int hws_config_load(hws_config_t *config_p, char *error_p, size_t error_capacity);
 
+/* Whether a region of shared memory may carry the session. */
+static inline bool hws_config_takes_region(const hws_config_t *config) {
+    return config->carrier == HWS_CARRIER_AUTO || config->carrier == HWS_CARRIER_SHM;
+}
+
 #endif

@@ -169,7 +169,7 @@ int hws_status_fetch(const hws_config_t *config, uint64_t description_hash, hws_
      */
     static watch_t watch;
     bool found = false;
-    if (config->carrier != HWS_CARRIER_TCP && map_region(&watch, config, &found, error_p, error_capacity) == 0
+    if (hws_config_takes_region(config) && map_region(&watch, config, &found, error_p, error_capacity) == 0
         && read_region(&watch, description_hash, status_p, error_p, error_capacity) == 0) {
         return 0;
     }

@@ -187,7 +187,7 @@ static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *
  * logging the reason.
  */
 static hws_carrier_t *connect_carrier(const hws_config_t *config, hws_welcome_t *welcome_p) {
-    if (config->carrier == HWS_CARRIER_TCP || config->carrier == HWS_CARRIER_RDMA) {
+    if (!hws_config_takes_region(config)) {
         return connect_broker(config, welcome_p);
     }
     char error[512];

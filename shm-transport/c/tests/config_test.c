@@ -45,6 +45,7 @@ static void shouldReadTheSettingsOfRdma(void) {
     setenv("HAWSER_RDMA_RETRY_MS", "500", 1);
     HWS_CHECK(load(text, sizeof text - 1, &config) == 0);
     HWS_CHECK(config.carrier == HWS_CARRIER_RDMA && strcmp(config.rdma_device, "mlx5_1") == 0);
+    HWS_CHECK(!hws_config_takes_region(&config));
     HWS_CHECK(config.rdma.port == 1 && config.rdma.retry_ms == 500 && config.rdma.traffic_class == 106);
     HWS_CHECK(config.rdma.gid_index == -1 && config.rdma.partition == 0 && config.rdma.is_worker == 0);
     unsetenv("HAWSER_RDMA_PORT");
