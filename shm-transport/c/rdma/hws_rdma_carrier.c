@@ -87,7 +87,8 @@ static void look_at_connection(hws_rdma_carrier_t *self) {
     const struct iovec piece = {&byte, 1};
     self->connection->ops->set_timeout(self->connection, 1);
     ssize_t received = self->connection->ops->receive(self->connection, &piece, 1);
-    if (received >= 0 || errno != EAGAIN) {
+    /* This process shuts the connection down too, but only after it has closed the carrier. */
+    if ((received >= 0 || errno != EAGAIN) && !atomic_load(&self->closed)) {
         atomic_store(&self->fault,
                      received > 0 ? "the worker broke the protocol, the session is over: bytes beside RDMA"
                                   : "the broker has closed the session's connection");
@@ -223,7 +224,11 @@ static int rdma_send(hws_carrier_t *carrier, struct iovec *pieces, int count) {
         const uint8_t *from = pieces[i].iov_base;
         uint64_t left = pieces[i].iov_len;
         while (left > 0) {
-            uint64_t room = hws_ring_has_room(&self->command, left) ? left : hws_ring_room(&self->command);
+            uint64_t room = left;
+            if (!hws_ring_has_room(&self->command, left)) {
+                hws_rdma_progress(self->rdma); /* nobody else may have taken the worker's report of room */
+                room = hws_ring_room(&self->command);
+            }
             if (room == HWS_RING_CORRUPT) {
                 return refuse_position(
                     self, "the worker broke the protocol, the session is over: its position in the command ring");

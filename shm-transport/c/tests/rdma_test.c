@@ -136,7 +136,8 @@ static void should_stop_at_the_receives_of_an_end_that_does_not_read(void) {
         for (uint64_t i = first + 1; i <= sent; i++) {
             HWS_CHECK(receive_all((uint8_t *) &word, sizeof word) && word == i);
         }
-        while (hws_rdma_can_send(worker.rdma) == 0) {
+        /* All but the tails of the last step are reported, sooner or later. */
+        while (hws_rdma_words(worker.rdma)->peer_head / sizeof word + HWS_RDMA_REPORT_TAILS <= sent) {
             HWS_CHECK(fake_rdma_await(&worker));
         }
     }
@@ -154,7 +155,7 @@ static void should_send_as_many_messages_as_the_model_says(void) {
     enum { CALLS = 1000, CALL_BYTES = 64, REPLY_BYTES = 40, LONG_BYTES = 1 << 20 };
     static uint8_t bytes[LONG_BYTES];
     connect_within(0);
-    const hws_rdma_t *end = ((hws_rdma_t **) (guest + 1))[0];
+    hws_rdma_t *end = ((hws_rdma_t **) (guest + 1))[0];
     for (int i = 0; i < CALLS; i++) {
         send_words(bytes, CALL_BYTES);
         HWS_CHECK(fake_rdma_read(&worker, bytes, CALL_BYTES));
@@ -175,12 +176,15 @@ static void should_send_as_many_messages_as_the_model_says(void) {
     HWS_CHECK(counts_of(end).bytes_out - out.bytes_out == HWS_MIRROR_CHUNK_BYTES + CALL_BYTES);
     HWS_CHECK(counts_of(worker.rdma).messages_out - back.messages_out == 1);
     HWS_CHECK(counts_of(worker.rdma).bytes_out - back.bytes_out == HWS_MIRROR_CHUNK_BYTES);
-    /* A long record that wraps: two writes for its bytes, and two reports of room for the first half. */
+    /* Two long records, of which one crosses the ring's end: three writes. Each brings a report of room. */
     out = counts_of(end);
     back = counts_of(worker.rdma);
     for (int i = 0; i < 2; i++) {
         send_words(bytes, LONG_BYTES);
         HWS_CHECK(fake_rdma_read(&worker, bytes, LONG_BYTES));
+        while (hws_rdma_words(end)->peer_head != worker.command.published) {
+            HWS_CHECK(hws_rdma_progress(end) >= 0);
+        }
     }
     HWS_CHECK(counts_of(end).messages_out - out.messages_out == 3);
     HWS_CHECK(counts_of(end).bytes_out - out.bytes_out == 2 * LONG_BYTES);
@@ -235,6 +239,7 @@ static void should_end_after_a_write_beside_the_mirror(void) {
     hang_up();
 }
 
+#ifndef __SANITIZE_THREAD__ /* an adapter that writes what this end reads is the point, and a race */
 /* Bytes and positions of the other end may be anything at any time. */
 static void should_survive_a_mirror_that_changes(void) {
     unsigned seed = 20261128;
@@ -258,6 +263,7 @@ static void should_survive_a_mirror_that_changes(void) {
         hang_up();
     }
 }
+#endif
 
 static void should_connect_only_with_a_sound_end(void) {
     static const struct {
@@ -341,7 +347,8 @@ static void should_end_with_the_connection(void) {
     HWS_CHECK(chunks->wait(0) == HWS_LOST_STATUS && atomic_load(&failed_status) == HWS_LOST_STATUS);
     hang_up();
     connect_within(0);
-    HWS_CHECK(receive_while(shut_down) == -1 && guest->ops->fault(guest) == NULL);
+    HWS_CHECK(receive_while(shut_down) == -1);
+    HWS_CHECK(guest->ops->fault(guest) == NULL);
     HWS_CHECK(fake_rdma_await(&worker) && hws_rdma_words(worker.rdma)->peer_left == 1);
     hang_up();
 }
@@ -400,7 +407,9 @@ int main(void) {
     HWS_RUN(should_send_as_many_messages_as_the_model_says);
     HWS_RUN(should_end_after_a_broken_rule);
     HWS_RUN(should_end_after_a_write_beside_the_mirror);
+#ifndef __SANITIZE_THREAD__
     HWS_RUN(should_survive_a_mirror_that_changes);
+#endif
     HWS_RUN(should_connect_only_with_a_sound_end);
     HWS_RUN(should_say_why_there_is_no_device);
     HWS_RUN(should_end_with_the_connection);
