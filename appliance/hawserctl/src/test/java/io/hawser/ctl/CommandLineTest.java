@@ -91,7 +91,9 @@ class CommandLineTest {
             String name = spec.qualifiedName(" ").replaceFirst("hawserctl ?", "");
             assertTrue(manual.contains(name), "the manual has no " + name);
             for (OptionSpec option : spec.options()) {
-                assertTrue(manual.contains(option.longestName()), "the manual has no " + option.longestName());
+                String shown = option.negatable() ? "--[no-]" + option.longestName().substring(2)
+                    : option.longestName();
+                assertTrue(manual.contains(shown), "the manual has no " + shown);
             }
         }
         for (int code = 0; code <= ExitCode.CHANGED; code++) {
