@@ -19,6 +19,8 @@ put_fabric() {
     cat "$root/images/rdma/inside.sh" >> "$tree/inside.sh"
     printf 'root:x:0:0::/root:/bin/sh\n' > "$tree/etc/passwd"
     printf '127.0.0.1 localhost\n' > "$tree/etc/hosts"
+    # The software GPU names itself by the machine's id.
+    tr -d - < /proc/sys/kernel/random/uuid > "$tree/etc/machine-id"
 }
 
 # Makes the initramfs of both machines from the distribution $1.
