@@ -206,7 +206,7 @@ static int make_queues(hws_rdma_t *rdma, char *error, size_t capacity) {
             rdma->queue_pair = verbs->ibv_create_qp(rdma->domain, &wanted);
         }
     }
-    if (rdma->queue_pair == NULL || fcntl(rdma->channel->fd, F_SETFL, O_NONBLOCK) != 0) {
+    if (rdma->queue_pair == NULL || rdma->channel == NULL || fcntl(rdma->channel->fd, F_SETFL, O_NONBLOCK) != 0) {
         snprintf(error, capacity, "the RDMA device %s gives no queue pair: %s", rdma->device, strerror(errno));
         return -1;
     }
