@@ -86,6 +86,25 @@ final class BrokerProcess implements AutoCloseable {
     }
 
     /**
+     * The settings of a broker with RDMA, by the device of libibverbs for tests. Names in capitals are variables of the
+     * broker.
+     *
+     * @param fabric folder of the devices that reach each other.
+     */
+    static Map<String, String> withRdma(Path fabric) {
+        Map<String, String> all = new HashMap<>(verbs(fabric));
+        all.put("hawser.rdma.enabled", "true");
+        all.put(WORKER_ENVIRONMENT, "PATH,TMPDIR," + WARM_UP + "," + JVM_OPTIONS + "," + String.join(",",
+            verbs(fabric).keySet()));
+        return all;
+    }
+
+    /** The variables by which a process uses the device for tests. */
+    static Map<String, String> verbs(Path fabric) {
+        return Map.of("HAWSER_VERBS_LIBRARY", Chain.VERBS.toString(), "HAWSER_TEST_FABRIC", fabric.toString());
+    }
+
+    /**
      * Starts a broker with its own region. Waits until a worker is ready or, without a pool, until the broker answers.
      */
     static BrokerProcess start(String name, Path stateDir, Map<String, String> settings) throws IOException {
@@ -134,9 +153,15 @@ final class BrokerProcess implements AutoCloseable {
         region.settings("tests").forEach((key, value) -> command.add("-D" + key + "=" + value));
         Map<String, String> all = new HashMap<>(settings);
         all.putIfAbsent(POOL_SIZE, "1"); // few tests need more, and each worker costs a second of processor time
-        all.forEach((key, value) -> command.add("-D" + key + "=" + value));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile()));
+        all.forEach((key, value) -> {
+            if (Character.isUpperCase(key.charAt(0))) {
+                builder.environment().put(key, value);
+            } else {
+                command.add("-D" + key + "=" + value);
+            }
+        });
         // Workers inherit these only with AWAITED_WORKERS and withQuickWorkers; the broker runs with C1 anyway.
         builder.environment().put(WARM_UP, "off");
         builder.environment().put(JVM_OPTIONS, "-XX:TieredStopAtLevel=1");

@@ -17,6 +17,12 @@ final class Chain {
     /** Starts the packaged broker as a user does, on the runtime and with the caches of the build. */
     static final Path LAUNCHER = ROOT.resolve("host-broker/broker/src/main/sh/hawser-broker");
     static final Path LIBRARIES = ROOT.resolve("guest-agent/interposer/target/lib");
+    /** The worker's end of RDMA. */
+    static final Path RDMA = ROOT.resolve("guest-agent/interposer/target/worker/libhws_rdma.so");
+    /** The worker's jars. */
+    static final Path WORKER = ROOT.resolve("host-broker/worker/target/app");
+    /** A device of libibverbs for tests. */
+    static final Path VERBS = ROOT.resolve("guest-agent/interposer/target/cmake/transport/libibverbs_test.so");
     /** The guest's command. */
     static final Path COMMAND = ROOT.resolve("guest-agent/interposer/target/bin/hawser");
     static final Path PROGRAMS = ROOT.resolve("appliance/programs/target/bin");

@@ -1,0 +1,127 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Programs over RDMA, by the device of libibverbs for tests: both ends are processes of this machine. */
+class RdmaIT {
+    @TempDir
+    private static Path folder;
+    @TempDir
+    private static Path fabric;
+    private static BrokerProcess broker;
+
+    @BeforeAll
+    static void startBroker() throws Exception {
+        // The distribution has the library beside the worker's jars, and so has a worker of the source tree here.
+        Files.copy(Chain.RDMA, Chain.WORKER.resolve(Chain.RDMA.getFileName()), StandardCopyOption.REPLACE_EXISTING);
+        Map<String, String> settings = new HashMap<>(BrokerProcess.withRdma(fabric));
+        settings.put("hawser.vgpus.default.rdma", "true");
+        broker = BrokerProcess.start("rdma", folder, settings);
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        if (broker != null) {
+            broker.close();
+        }
+    }
+
+    @AfterEach
+    void nothingIsLeft() {
+        broker.awaitIdle();
+    }
+
+    private static Map<String, String> guest(BrokerProcess broker, String carrier) {
+        Map<String, String> environment = new HashMap<>(Carrier.TCP.environment(broker));
+        environment.putAll(BrokerProcess.verbs(fabric));
+        environment.put("HAWSER_CARRIER", carrier);
+        return environment;
+    }
+
+    private static GuestProgram hold(String... arguments) throws Exception {
+        GuestProgram program = GuestProgram.start(guest(broker, "rdma"), "hold", arguments);
+        program.awaitLine("READY");
+        return program;
+    }
+
+    private static void assertOverRdma(GuestProgram.Result result) throws Exception {
+        List<JsonNode> counters = result.assertPassed().counters();
+        assertEquals(1, counters.size());
+        assertEquals("rdma", counters.getFirst().path("carrier").asText(), result::toString);
+    }
+
+    private static JsonNode onlySession() throws Exception {
+        JsonNode sessions = broker.sessions();
+        assertEquals(1, sessions.size(), sessions::toString);
+        return sessions.get(0);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"drv_vector_add", "drv_pageable_copies", "drv_copies_2d_3d", "drv_arrays", "drv_many_calls",
+        "drv_callbacks", "drv_graphs", "drv_streams_events", "drv_fault"})
+    void shouldRunPrograms(String name) throws Exception {
+        try (GuestProgram program = GuestProgram.start(guest(broker, "rdma"), name)) {
+            assertOverRdma(program.await());
+        }
+    }
+
+    @Test
+    void shouldChooseRdmaWhereBothEndsHaveIt() throws Exception {
+        try (GuestProgram program = GuestProgram.start(guest(broker, "auto"), "drv_vector_add")) {
+            assertOverRdma(program.await());
+        }
+    }
+
+    @Test
+    void shouldShowTheCarrierAndFreeEverythingOfAKilledGuest() throws Exception {
+        try (GuestProgram program = hold("--memory", "32")) {
+            assertEquals("rdma", onlySession().path("carrier").asText());
+            program.kill();
+            broker.awaitIdle();
+        }
+    }
+
+    @Test
+    void shouldLoseTheDeviceWhenTheWorkerIsKilled() throws Exception {
+        try (GuestProgram program = hold()) {
+            long worker = onlySession().path("workerPid").asLong();
+            assertTrue(ProcessHandle.of(worker).orElseThrow().destroyForcibly(), "worker " + worker);
+            GuestProgram.Result result = program.await();
+            assertEquals(3, result.exit(), result::toString); // lost: its calls answer with the error of a lost device
+        }
+    }
+
+    /** The vGPU does not allow it: only `rdma` fails, and `auto` goes on over TCP. */
+    @Test
+    void shouldKeepToTcpWhereTheVgpuDoesNotAllowRdma(@TempDir Path other) throws Exception {
+        try (BrokerProcess without = BrokerProcess.start("rdma-off", other, BrokerProcess.withRdma(fabric))) {
+            try (GuestProgram program = GuestProgram.start(guest(without, "rdma"), "drv_vector_add")) {
+                GuestProgram.Result result = program.await();
+                assertEquals(1, result.exit(), result::toString);
+                assertTrue(result.err().contains("no RDMA: the vGPU does not allow RDMA"), result::toString);
+            }
+            try (GuestProgram program = GuestProgram.start(guest(without, "auto"), "drv_vector_add")) {
+                GuestProgram.Result result = program.await().assertPassed();
+                assertEquals("tcp", result.counters().getFirst().path("carrier").asText(), result::toString);
+                assertEquals(1, result.hawserLines().size(), result::toString);
+            }
+            without.awaitIdle();
+        }
+    }
+}
