@@ -24,7 +24,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeSet;
 import java.util.UUID;
-import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
 /**
@@ -34,8 +33,6 @@ import java.util.function.Consumer;
  * the caller's thread.
  */
 public final class LibvirtFunctions implements Functions {
-    /** Interval of the polls for the guest's action: QEMU sends no event for it. */
-    private static final long ASK_AGAIN_MS = 200;
     /** Limit for the return of a function that the guest has not even found. */
     private static final Duration TAKE_BACK = Duration.ofSeconds(10);
     /** How long a chosen function stays reserved before it appears in its domain. */
@@ -216,7 +213,7 @@ public final class LibvirtFunctions implements Functions {
 
     @Override
     public void plug(UUID domain, Wish wish, Duration timeout, Consumer<String> progress) {
-        DomainView view = running(domain);
+        DomainView view = LiveDomain.running(hypervisor, domain);
         DomainXml xml = parse(view.liveXml());
         FunctionXml functions = new FunctionXml(xml);
         boolean ours = !functions.has(wish);
@@ -236,7 +233,7 @@ public final class LibvirtFunctions implements Functions {
             return; // Xen does not report what the guest has found
         }
         progress.accept("waiting for the guest of " + view.name() + " to find the virtual function");
-        if (await(timeout, () -> hypervisor.barAddress(domain, FunctionXml.ALIAS, MEMORY_BAR).isPresent())) {
+        if (LiveDomain.await(timeout, () -> hypervisor.barAddress(domain, FunctionXml.ALIAS, MEMORY_BAR).isPresent())) {
             return;
         }
         String failed = "the guest of " + view.name() + " has not assigned the virtual function an address within "
@@ -246,7 +243,7 @@ public final class LibvirtFunctions implements Functions {
         }
         progress.accept("the guest has not found the virtual function; removing it again");
         detach(domain, wish.function());
-        boolean removed = await(TAKE_BACK, () -> !isThere(domain, wish.function()));
+        boolean removed = LiveDomain.await(TAKE_BACK, () -> !isThere(domain, wish.function()));
         if (removed) {
             release(domain, wish.function());
         }
@@ -264,7 +261,7 @@ public final class LibvirtFunctions implements Functions {
             return;
         }
         progress.accept("waiting for the guest to give the virtual function back");
-        if (!await(timeout, () -> !isThere(domain, function))) {
+        if (!LiveDomain.await(timeout, () -> !isThere(domain, function))) {
             throw new HypervisorException(Reason.TIMEOUT, "the guest has not given the virtual function back within "
                 + timeout.toSeconds() + " s; it disappears when the guest does so or the domain stops");
         }
@@ -305,31 +302,6 @@ public final class LibvirtFunctions implements Functions {
     private Optional<String> deviceOf(UUID domain, String function) {
         return hypervisor.domain(domain.toString()).filter(DomainView::running)
             .flatMap(view -> new FunctionXml(parse(view.liveXml())).text(function));
-    }
-
-    private DomainView running(UUID domain) {
-        DomainView view = hypervisor.domain(domain.toString())
-            .orElseThrow(() -> new HypervisorException(Reason.NO_DOMAIN, "there is no domain " + domain));
-        if (!view.running()) {
-            throw new HypervisorException(Reason.NOT_RUNNING, "domain " + view.name() + " does not run");
-        }
-        return view;
-    }
-
-    private static boolean await(Duration timeout, BooleanSupplier done) {
-        long end = System.nanoTime() + timeout.toNanos();
-        while (!done.getAsBoolean()) {
-            if (System.nanoTime() - end >= 0) {
-                return false;
-            }
-            try {
-                Thread.sleep(ASK_AGAIN_MS);
-            } catch (InterruptedException interrupted) {
-                Thread.currentThread().interrupt();
-                throw new HypervisorException(Reason.TIMEOUT, "hawserd is stopping", interrupted);
-            }
-        }
-        return true;
     }
 
     @Override

@@ -14,7 +14,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
-import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.w3c.dom.Element;
 
@@ -24,8 +23,6 @@ import org.w3c.dom.Element;
  * enlarge it later. Any thread; the methods that wait do so in the caller's thread.
  */
 public final class LibvirtHotPlug implements HotPlug {
-    /** Interval of the polls for the guest's action: QEMU sends no event for it. */
-    private static final long ASK_AGAIN_MS = 200;
     /** Limit for the return of a device that the guest has not even found. */
     private static final Duration TAKE_BACK = Duration.ofSeconds(10);
     /** The window must hold the region at any alignment. */
@@ -88,7 +85,7 @@ public final class LibvirtHotPlug implements HotPlug {
 
     @Override
     public void plug(UUID domain, long regionBytes, Duration timeout, Consumer<String> progress) {
-        DomainView view = running(domain);
+        DomainView view = LiveDomain.running(hypervisor, domain);
         DomainXml xml = parse(view.liveXml());
         boolean ours = xml.device().isEmpty();
         if (ours) {
@@ -104,7 +101,7 @@ public final class LibvirtHotPlug implements HotPlug {
         }
         progress.accept("waiting for the guest of " + view.name() + " to find the device");
         String alias = ours ? ALIAS : deviceOf(domain).map(Shmem::alias).orElse(ALIAS);
-        if (await(timeout, () -> hypervisor.barAddress(domain, alias, REGION_BAR).isPresent())) {
+        if (LiveDomain.await(timeout, () -> hypervisor.barAddress(domain, alias, REGION_BAR).isPresent())) {
             return;
         }
         String failed = "the guest of " + view.name() + " has not assigned the device an address within "
@@ -114,9 +111,10 @@ public final class LibvirtHotPlug implements HotPlug {
         }
         progress.accept("the guest has not found the device; removing it again");
         hypervisor.detachDevice(domain, ALIAS, Scope.LIVE);
-        throw new HypervisorException(Reason.TIMEOUT, failed + (await(TAKE_BACK, () -> deviceOf(domain).isEmpty())
-            ? "; it has been removed again"
-            : ", nor given it back: it disappears when the domain is reset or stopped"));
+        throw new HypervisorException(Reason.TIMEOUT,
+            failed + (LiveDomain.await(TAKE_BACK, () -> deviceOf(domain).isEmpty())
+                ? "; it has been removed again"
+                : ", nor given it back: it disappears when the domain is reset or stopped"));
     }
 
     /** Whether this call has added the device: an operator with virsh may have added it first. */
@@ -147,7 +145,7 @@ public final class LibvirtHotPlug implements HotPlug {
             }
         }
         progress.accept("waiting for the guest to give the device back");
-        if (!await(timeout, () -> deviceOf(domain).isEmpty())) {
+        if (!LiveDomain.await(timeout, () -> deviceOf(domain).isEmpty())) {
             throw new HypervisorException(Reason.TIMEOUT, "the guest has not given the device back within "
                 + timeout.toSeconds() + " s; it disappears when the guest does so or the domain stops");
         }
@@ -157,31 +155,6 @@ public final class LibvirtHotPlug implements HotPlug {
     private Optional<Shmem> deviceOf(UUID domain) {
         return hypervisor.domain(domain.toString()).filter(DomainView::running)
             .flatMap(view -> parse(view.liveXml()).device());
-    }
-
-    private DomainView running(UUID domain) {
-        DomainView view = hypervisor.domain(domain.toString())
-            .orElseThrow(() -> new HypervisorException(Reason.NO_DOMAIN, "there is no domain " + domain));
-        if (!view.running()) {
-            throw new HypervisorException(Reason.NOT_RUNNING, "domain " + view.name() + " does not run");
-        }
-        return view;
-    }
-
-    private static boolean await(Duration timeout, BooleanSupplier done) {
-        long end = System.nanoTime() + timeout.toNanos();
-        while (!done.getAsBoolean()) {
-            if (System.nanoTime() - end >= 0) {
-                return false;
-            }
-            try {
-                Thread.sleep(ASK_AGAIN_MS);
-            } catch (InterruptedException interrupted) {
-                Thread.currentThread().interrupt();
-                throw new HypervisorException(Reason.TIMEOUT, "hawserd is stopping", interrupted);
-            }
-        }
-        return true;
     }
 
     @Override
