@@ -36,7 +36,7 @@ void hws_doctor_check_code(const char *path, bool is_program);
  */
 void hws_doctor_run(char **argv, const char *folder);
 
-/* What the check of the carrier rdma looks at. */
+/* The machine that the check of the carrier rdma looks at. */
 typedef struct hws_doctor_rdma {
     const char *sysfs;   /* /sys, or a test's folder */
     const char *devices; /* /dev, or a test's folder */

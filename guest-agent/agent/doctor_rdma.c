@@ -19,7 +19,7 @@
 #define MAX_PORTS 255    /* an InfiniBand port number has 8 bits */
 #define MAX_GIDS 256     /* of a port; limits the files that are read */
 #define CAP_IPC_LOCK 14u /* Linux include/uapi/linux/capability.h */
-/* What a session registers besides the program's pinned memory: its mirror of rings and chunks. */
+/* A session registers its mirror of rings and chunks. */
 #define SESSION_BYTES (20ull << 20)
 
 static void report(bool required, const char *format, ...) __attribute__((format(printf, 2, 3)));

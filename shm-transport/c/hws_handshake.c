@@ -176,7 +176,7 @@ static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, ch
     return 0;
 }
 
-/* What this end wants beside the proof. */
+/* The purpose of a handshake, with the data that it sends beside the proof. */
 typedef struct hws_wanted {
     hws_purpose_t purpose;
     const hws_welcome_t *session; /* the one that a stripe joins */

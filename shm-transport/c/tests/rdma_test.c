@@ -19,7 +19,7 @@ static hws_carrier_t *guest;
 static const hws_chunks_t *chunks;
 static _Atomic int failed_status;
 
-/* What the carrier uses of the channel and of copies. */
+/* The carrier calls these functions of the channel and of copies. */
 _Thread_local hws_tls_t hws_tls;
 
 void hws_bulk_use_chunks(const hws_chunks_t *used) {
@@ -353,7 +353,7 @@ static void should_end_with_the_connection(void) {
     hang_up();
 }
 
-/* What the worker sent before it left comes first. */
+/* The guest gets the bytes that the worker sent before it left. */
 static void should_deliver_what_came_before_the_end(void) {
     uint64_t word = 42, got = 0;
     connect_within(0);

@@ -125,7 +125,7 @@ final class MirrorRings implements GuestRings {
                 case ENDED -> "the guest has closed the connection";
             };
             if (seen != null) {
-                // What has arrived before is served first. A guest that goes on to send must not hold this up.
+                // Records that have arrived before are served first. A guest that goes on to send must not hold this up.
                 for (int i = 0; i < RecordLayout.MIRROR_RECEIVES && progress(); i++) {
                     Thread.onSpinWait();
                 }
