@@ -125,7 +125,7 @@ final class MirrorRings implements GuestRings {
                 case ENDED -> "the guest has closed the connection";
             };
             if (seen != null) {
-                // Records that have arrived before are served first. A guest that goes on to send must not hold this up.
+                // Records that have arrived before are served first, but not for ever if the guest goes on sending.
                 for (int i = 0; i < RecordLayout.MIRROR_RECEIVES && progress(); i++) {
                     Thread.onSpinWait();
                 }
