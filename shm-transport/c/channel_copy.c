@@ -52,9 +52,15 @@ static void wake_background(hws_channel_t *channel) {
     pthread_mutex_unlock(&channel->receive_lock);
 }
 
+/* Waits for the bytes of a copy. Those of a direct one count as received: DATA for it breaks the protocol. */
+static hws_waiter_t waiter_for(const hws_target_t *target, uint64_t bytes, bool detached) {
+    return (hws_waiter_t) {
+        .detached = detached, .target = *target, .target_bytes = bytes, .received_bytes = target->direct ? bytes : 0};
+}
+
 static int read_detached(hws_channel_t *channel, const hws_outgoing_t *out, hws_waiter_t *waiter,
                          const hws_target_t *target, uint64_t bytes) {
-    *waiter = (hws_waiter_t) {.detached = true, .target = *target, .target_bytes = bytes};
+    *waiter = waiter_for(target, bytes, true);
     int status = hws_channel_submit(out, waiter, false);
     if (status != 0) {
         pthread_mutex_lock(&channel->receive_lock);
@@ -65,7 +71,7 @@ static int read_detached(hws_channel_t *channel, const hws_outgoing_t *out, hws_
         return status;
     }
     wake_background(channel);
-    if (bytes >= HWS_LONG_COPY_BYTES) {
+    if (bytes >= HWS_LONG_COPY_BYTES && !target->direct) {
         void (*note)(uint64_t) = atomic_load(&note_read);
         if (note != NULL) {
             note(bytes);
@@ -95,7 +101,7 @@ int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const
     if (!wait && hws_tls.moves_pages) {
         return HWS_STATUS_NOT_READY;
     }
-    hws_waiter_t waiter = {.target = normal, .target_bytes = bytes};
+    hws_waiter_t waiter = waiter_for(&normal, bytes, false);
     int status = hws_channel_submit(&out, &waiter, true);
     if (status != 0) {
         return status;

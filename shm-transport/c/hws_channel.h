@@ -130,10 +130,11 @@ typedef struct hws_target {
     uint64_t pitch_bytes; /* from a row to the next, at least width_bytes */
     uint64_t slices;
     uint64_t slice_pitch_bytes; /* from a slice to the next, at least rows * pitch_bytes */
+    bool direct;                /* the worker writes it by RDMA, before it sends the reply; no DATA comes */
 } hws_target_t;
 
 /*
- * Sends a call whose answer is DATA records and a reply. With `wait`, returns when all bytes have arrived. Without it,
+ * Sends a call whose answer is DATA records, unless the target is `direct`, and a reply. With `wait`, returns when all bytes have arrived. Without it,
  * returns at once, and a background reader writes the target: pinned memory, which the caller leaves alone meanwhile.
  * The target is complete before the completion of anything later in the stream is reported. A later synchronising call
  * reports a failure. When many such calls are unfinished, it waits. A thread that moves pages holds a lock that kernels

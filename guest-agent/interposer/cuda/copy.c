@@ -4,6 +4,8 @@
  * memory, long copies through chunks of the region. A copy to the host writes the memory itself; to pinned memory it
  * does so asynchronously.
  *
+ * Over RDMA the adapter reads and writes pinned memory by itself (direct.h).
+ *
  * Registered memory, and pinned memory outside a region, is read in stream order as well. A copy from it travels like
  * one from pageable memory when its stream has no work (progress.h); otherwise its bytes follow when the stream reaches
  * it (deferred.h).
@@ -13,6 +15,7 @@
 #include "capture.h"
 #include "context.h"
 #include "deferred.h"
+#include "direct.h"
 #include "mirror.h"
 #include "progress.h"
 #include "shadow.h"
@@ -115,12 +118,29 @@ CUresult hws_copy_to_device(const hws_bulk_copy_t *copy, CUdeviceptr dst, hws_ho
         }
         HWS_TRY(hws_copy_wait(stream));
     }
+    if (!hws_copy_in_chunks(copy->width * copy->rows * copy->slices, true)) {
+        hws_tls.passing = true;
+        CUresult result = now(copy);
+        hws_tls.passing = false;
+        HWS_TRY(result);
+        return wait ? hws_copy_end(dst, stream) : CUDA_SUCCESS;
+    }
+    uint64_t span = (copy->slices - 1) * copy->slice_pitch + (copy->rows - 1) * copy->pitch + copy->width;
+    hws_bulk_copy_t chunked = *copy;
+    hws_direct_t direct;
+    bool is_direct = host == HWS_HOST_PINNED && hws_direct_begin(&direct, copy->host, span, false);
+    chunked.registered = is_direct ? direct.registered : NULL;
     hws_tls.passing = true;
-    CUresult result =
-        hws_copy_in_chunks(copy->width * copy->rows * copy->slices, true) ? (CUresult) hws_bulk_run(copy) : now(copy);
+    CUresult result = (CUresult) hws_bulk_run(&chunked);
     hws_tls.passing = false;
+    if (is_direct) {
+        hws_direct_end(&direct);
+    }
     HWS_TRY(result);
-    return wait ? hws_copy_end(dst, stream) : CUDA_SUCCESS;
+    if (!wait) {
+        return CUDA_SUCCESS;
+    }
+    return is_direct ? hws_copy_wait(stream) : hws_copy_end(dst, stream); /* the adapter may still read the bytes */
 }
 
 static CUresult wait_for_copy(CUstream stream, const hws_quiet_t *quiet) {
@@ -141,6 +161,19 @@ static CUresult send_records(CUdeviceptr dst, const char *src, uint64_t bytes, C
 static CUresult receive_records(void *dst, CUdeviceptr src, uint64_t bytes, CUstream stream, bool wait) {
     const hws_target_t target = {.base = dst, .width_bytes = bytes, .rows = 1, .slices = 1};
     return hws_call_hwsCopyDtoH(src, bytes, stream, &target, wait);
+}
+
+/* Copies to pinned memory: the worker writes it itself where it can. */
+static CUresult receive_pinned(void *dst, CUdeviceptr src, uint64_t bytes, CUstream stream, bool wait) {
+    hws_direct_t direct;
+    if (!hws_direct_begin(&direct, dst, bytes, true)) {
+        return wait ? hws_copy_fetch(dst, src, bytes, stream) : receive_records(dst, src, bytes, stream, false);
+    }
+    const hws_target_t target = {.base = dst, .width_bytes = bytes, .rows = 1, .slices = 1, .direct = true};
+    CUresult result =
+        hws_call_hwsCopyDtoHDirect(src, bytes, stream, (uint64_t) (uintptr_t) dst, direct.key, &target, wait);
+    hws_direct_end(&direct);
+    return result;
 }
 
 static int send_part(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint64_t offset, uint32_t chunk) {
@@ -302,8 +335,8 @@ static CUresult to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream strea
         return to_host(dst, src, bytes, stream, wait); /* as in to_device() */
     }
     bool detached = !wait && host == HWS_HOST_PINNED;
-    CUresult result =
-        detached ? receive_records(dst, src, bytes, stream, false) : hws_copy_fetch(dst, src, bytes, stream);
+    CUresult result = host == HWS_HOST_PINNED ? receive_pinned(dst, src, bytes, stream, wait)
+                                              : hws_copy_fetch(dst, src, bytes, stream);
     if (host == HWS_HOST_PINNED) {
         hws_shadow_end_copy(&plain);
     }

@@ -1,6 +1,7 @@
 #include "deferred.h"
 
 #include "callback.h"
+#include "direct.h"
 #include "mirror.h"
 #include "progress.h"
 #include "shadow.h"
@@ -9,6 +10,8 @@
 #include "hws_driver.h"
 #include "hws_layout.h"
 
+#include "rdma/hws_rdma_carrier.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +19,7 @@
 /* Over 10 Gbit/s a part takes 3.4 ms, so a round trip of 0.1 ms a part costs 3 %. */
 #define LARGE_BYTES (4u << 20)
 #define SMALL_BYTES (64u << 10)
+#define WRITE_BYTES (1u << 20) /* of a message */
 #define LARGE_COUNT (HWS_COPY_AREA_BYTES / LARGE_BYTES - 1)
 #define SMALL_COUNT (LARGE_BYTES / SMALL_BYTES)
 
@@ -108,6 +112,33 @@ static CUresult send_bytes(uint64_t offset, const uint8_t *bytes, uint64_t count
     return CUDA_SUCCESS;
 }
 
+/* Lets the adapter carry the bytes to the copy area. They are there before the record that acknowledges the part. */
+static CUresult write_bytes(const hws_direct_t *direct, uint64_t area, uint32_t key, const uint8_t *bytes,
+                            uint64_t count) {
+    for (uint64_t at = 0; at < count; at += WRITE_BYTES) {
+        uint64_t part = count - at < WRITE_BYTES ? count - at : WRITE_BYTES;
+        hws_rdma_t *rdma = hws_rdma_session();
+        if (rdma == NULL
+            || hws_rdma_write(rdma, direct->registered, bytes + at, (uint32_t) part, area + at, key, NULL) != 0) {
+            return CUDA_ERROR_UNKNOWN; /* the session is over, which its next call reports */
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult carry_bytes(uint64_t offset, const uint8_t *bytes, uint64_t count) {
+    uint64_t area;
+    uint32_t key;
+    hws_direct_t direct;
+    if (!hws_direct_begin(&direct, bytes, count, false)) {
+        return send_bytes(offset, bytes, count);
+    }
+    CUresult result = hws_direct_area(&area, &key) ? write_bytes(&direct, area + offset, key, bytes, count)
+                                                   : send_bytes(offset, bytes, count);
+    hws_direct_end(&direct);
+    return result;
+}
+
 /* Sends a part's bytes, which lie without gaps in the buffer. Thread of copies. */
 static CUresult send_part(const hws_deferred_t *deferred, uint64_t index) {
     const hws_bulk_copy_t *copy = &deferred->copy;
@@ -117,7 +148,7 @@ static CUresult send_part(const hws_deferred_t *deferred, uint64_t index) {
     bool contiguous = part.slices == 1 && (part.rows == 1 || copy->pitch == part.width);
     hws_plain_copy_t plain;
     if (contiguous && hws_shadow_begin_copy(&plain, first, bytes)) {
-        CUresult result = send_bytes(deferred->offset, first, bytes);
+        CUresult result = carry_bytes(deferred->offset, first, bytes);
         hws_shadow_end_copy(&plain);
         return result;
     }

@@ -7,6 +7,7 @@
 #include "capture.h"
 #include "context.h"
 #include "deferred.h"
+#include "direct.h"
 #include "progress.h"
 
 #include "hws_interval.h"
@@ -191,6 +192,7 @@ HWS_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int 
 static void end_copies(const void *p, uint64_t bytes) {
     hws_channel_wait_for_target(p, bytes);
     hws_deferred_forget(p, bytes);
+    hws_direct_forget(p);
 }
 
 HWS_EXPORT CUresult cuMemHostUnregister(void *p) {

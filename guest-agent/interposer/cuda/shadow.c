@@ -3,6 +3,7 @@
 #include "context.h"
 #include "deferred.h"
 #include "device_memory.h"
+#include "direct.h"
 #include "mirror.h"
 #include "pinned.h"
 #include "pool.h"
@@ -169,6 +170,7 @@ static CUresult take_over(const hws_range_t *host) {
     CUresult result = mark(host) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
         wait_for_copies(host->base, host->bytes);
+        hws_direct_forget(pointer(host->base));
         munlock(pointer(host->base), bytes); /* locked pages cannot be dropped */
         result = hws_mirror_adopt(host->base, bytes);
         if (result != CUDA_SUCCESS) {
@@ -227,6 +229,7 @@ CUresult hws_shadow_free(const hws_range_t *host) {
     /* An unfinished copy would write to memory that is no longer ours. */
     hws_channel_wait_for_target(pointer(host->base), host->bytes);
     hws_deferred_forget(pointer(host->base), host->bytes);
+    hws_direct_forget(pointer(host->base));
     if (is_exposed) {
         take_away(host->device, host->base, host->bytes);
     } else {

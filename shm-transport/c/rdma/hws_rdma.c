@@ -184,7 +184,8 @@ static int make_mirror(hws_rdma_t *rdma, char *error, size_t capacity) {
 static int make_queues(hws_rdma_t *rdma, char *error, size_t capacity) {
     const hws_verbs_t *verbs = rdma->verbs;
     rdma->channel = verbs->ibv_create_comp_channel(rdma->context);
-    rdma->sent = verbs->ibv_create_cq(rdma->context, HWS_RDMA_SENDS, NULL, NULL, 0);
+    rdma->sent =
+        rdma->channel == NULL ? NULL : verbs->ibv_create_cq(rdma->context, HWS_RDMA_SENDS, NULL, rdma->channel, 0);
     /* Flushed receives need room too, and no completion is lost while this end does not look. */
     rdma->received = rdma->channel == NULL
         ? NULL
@@ -369,7 +370,11 @@ void hws_rdma_close(hws_rdma_t *rdma) {
     if (rdma->queue_pair != NULL) {
         verbs->ibv_destroy_qp(rdma->queue_pair);
     }
+    while (rdma->memories != NULL) {
+        hws_rdma_unregister(rdma, rdma->memories, 0);
+    }
     if (rdma->sent != NULL) {
+        verbs->ibv_ack_cq_events(rdma->sent, rdma->sent_events);
         verbs->ibv_destroy_cq(rdma->sent);
     }
     if (rdma->received != NULL) {

@@ -87,6 +87,43 @@ int hws_rdma_taken(hws_rdma_t *rdma, uint64_t head);
  */
 int hws_rdma_send_chunk(hws_rdma_t *rdma, uint32_t chunk, uint32_t offset, uint32_t bytes);
 
+/* Memory of this process that the device reads and writes by itself. */
+typedef struct hws_rdma_memory hws_rdma_memory_t;
+
+/*
+ * Registers the memory [base, base + bytes), which must stay mapped until hws_rdma_unregister() or hws_rdma_close().
+ * `writable`: the other end may write it. Returns NULL with a message in error_p. Any thread, after hws_rdma_prepare().
+ */
+hws_rdma_memory_t *hws_rdma_register(hws_rdma_t *rdma, void *base, uint64_t bytes, bool writable, char *error_p,
+                                     size_t error_capacity);
+
+/* The key by which the other end writes the memory, at its address in this process. */
+uint32_t hws_rdma_key(const hws_rdma_memory_t *memory);
+
+/*
+ * Ends the use of the memory, after the device has read all that was posted from it, the connection is lost, or the limit
+ * has passed. Nobody else may use `memory` any more; the other end's next write to it loses the connection. Any thread.
+ */
+void hws_rdma_unregister(hws_rdma_t *rdma, hws_rdma_memory_t *memory, uint32_t limit_ms);
+
+/*
+ * Posts registered bytes to memory of the other end, whose address and key it has told. They are there before all that is
+ * posted later. They must not change until hws_rdma_written() has reached *ticket_p, which may be NULL. Returns 0, or -1
+ * after the connection is lost. Any thread.
+ */
+int hws_rdma_write(hws_rdma_t *rdma, hws_rdma_memory_t *memory, const void *from, uint32_t bytes, uint64_t to,
+                   uint32_t key, uint64_t *ticket_p);
+
+/* The ticket up to which all writes are done; tickets grow. Any thread. */
+uint64_t hws_rdma_written(hws_rdma_t *rdma);
+
+/*
+ * Guest: hws_rdma_send_chunk() of registered bytes, which go to the start of the chunk. They must not change until the
+ * worker has returned the chunk.
+ */
+int hws_rdma_send_chunk_from(hws_rdma_t *rdma, hws_rdma_memory_t *memory, const void *from, uint32_t chunk,
+                             uint32_t bytes);
+
 /*
  * Worker: posts bytes of a chunk, if any, and returns the chunk to the guest with the CUresult of its copy, at most
  * 65,535. Returns 0, or -1 after the connection is lost. Any thread.
@@ -106,7 +143,7 @@ int hws_rdma_leave(hws_rdma_t *rdma, uint32_t limit_ms);
 int hws_rdma_progress(hws_rdma_t *rdma);
 
 /*
- * Sleeping: arm, call hws_rdma_progress() once more, poll the channel's descriptor for POLLIN, then hws_rdma_awake().
+ * Sleeping: arm, call hws_rdma_progress() and hws_rdma_written() once more, poll the channel's descriptor for POLLIN, then hws_rdma_awake().
  * One thread at a time. hws_rdma_arm() returns 0, or -1 after the connection is lost.
  */
 int hws_rdma_channel(const hws_rdma_t *rdma);

@@ -348,6 +348,11 @@ static int chunk_put(uint32_t chunk, uint32_t bytes) {
     return hws_rdma_send_chunk(self->rdma, chunk, 0, bytes) == 0 ? 0 : fail(self);
 }
 
+static int chunk_put_from(void *registered, const uint8_t *from, uint32_t chunk, uint32_t bytes) {
+    hws_rdma_carrier_t *self = atomic_load(&session);
+    return hws_rdma_send_chunk_from(self->rdma, registered, from, chunk, bytes) == 0 ? 0 : fail(self);
+}
+
 static void chunk_cancel(uint32_t chunk) {
     __atomic_store_n(chunk_word(chunk), 0, __ATOMIC_RELEASE);
 }
@@ -368,6 +373,11 @@ static int chunk_wait(uint32_t chunk) {
         return (int) __atomic_load_n(chunk_word(chunk), __ATOMIC_ACQUIRE);
     }
     return fail(self);
+}
+
+hws_rdma_t *hws_rdma_session(void) {
+    const hws_rdma_carrier_t *self = atomic_load(&session);
+    return self == NULL || getpid() != self->pid ? NULL : self->rdma;
 }
 
 static void attach_rings(hws_rdma_carrier_t *self) {
@@ -403,6 +413,7 @@ hws_carrier_t *hws_rdma_adopt(hws_rdma_t *rdma, hws_carrier_t *connection) {
         .count = HWS_MIRROR_CHUNKS,
         .begin = chunk_begin,
         .put = chunk_put,
+        .put_from = chunk_put_from,
         .cancel = chunk_cancel,
         .is_ready = chunk_is_ready,
         .wait = chunk_wait,

@@ -17,4 +17,7 @@
  */
 hws_carrier_t *hws_rdma_adopt(hws_rdma_t *rdma, hws_carrier_t *connection);
 
+/* The end of this process's session; NULL over another carrier, in a forked child, and when the session is over. */
+hws_rdma_t *hws_rdma_session(void);
+
 #endif

@@ -44,6 +44,12 @@ typedef struct hws_rdma_end {
 
 _Static_assert(sizeof(hws_rdma_end_t) == HWS_RDMA_END_BYTES, "the layout of an end");
 
+struct hws_rdma_memory {
+    struct hws_rdma_memory *next, *previous;
+    struct ibv_mr *region;
+    uint64_t last; /* ticket of the last write from it; under send_lock */
+};
+
 struct hws_rdma {
     hws_rdma_words_t words;
     const hws_verbs_t *verbs;
@@ -65,8 +71,11 @@ struct hws_rdma {
     uint32_t first_packet;
     hws_rdma_end_t peer; /* checked */
 
-    pthread_mutex_t send_lock; /* of the send queue and its completions */
-    uint64_t posted, completed;
+    pthread_mutex_t send_lock; /* of the send queue, its completions, and the list of memories */
+    uint64_t posted;
+    _Atomic uint64_t completed; /* changes only under send_lock */
+    _Atomic uint64_t ticketed;  /* the last write that asks for a completion of its own; as `completed` */
+    hws_rdma_memory_t *memories;
     _Atomic uint64_t messages_out, bytes_out, messages_in;
 
     /* The sender's: positions of tails that the other end has not reported as read. */
@@ -77,7 +86,7 @@ struct hws_rdma {
     uint32_t receives_owed;
     _Atomic uint32_t tails_unreported; /* tails that came since this end reported all that it had */
     uint64_t reported;                 /* the reader's: the position that it told the other end */
-    unsigned events;                   /* of the channel that are not acknowledged; the sleeper's */
+    unsigned events, sent_events;      /* of both queues that are not acknowledged; the sleeper's */
 
     pthread_mutex_t fault_lock;
     _Atomic bool lost;
@@ -89,6 +98,12 @@ __attribute__((format(printf, 2, 3))) int hws_rdma_lose(hws_rdma_t *rdma, const 
 
 /* Posts `count` receives. Returns 0, or -1 after the connection is lost. receive_lock held, or before any traffic. */
 int hws_rdma_post_receives(hws_rdma_t *rdma, uint32_t count);
+
+/* Milliseconds of a clock that only counts on. */
+int64_t hws_rdma_now_ms(void);
+
+/* Sleeps for a moment, while only the adapter can go on. */
+void hws_rdma_nap(void);
 
 /* Takes completions of sends. Returns whether there was one. send_lock held. */
 bool hws_rdma_reap(hws_rdma_t *rdma);

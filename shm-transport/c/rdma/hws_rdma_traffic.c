@@ -9,11 +9,27 @@
 #define POSITION_UNIT 8u
 #define NAP_NS 20000l
 
-/* Bytes of the mirror that a work request writes. */
+/* Bytes that a work request writes to the other end. */
 typedef struct piece {
-    uint64_t offset;
+    uint64_t from;
+    uint64_t to;
+    uint32_t local_key;
+    uint32_t key;
     uint32_t bytes; /* 0: only the immediate data */
 } piece_t;
+
+/* Bytes of the mirror, which go to the same place in the other end's. */
+static piece_t of_mirror(const hws_rdma_t *rdma, uint64_t offset, uint32_t bytes) {
+    return (piece_t) {.from = (uint64_t) (uintptr_t) rdma->mirror + offset,
+                      .to = rdma->peer.address + offset,
+                      .local_key = rdma->region->lkey,
+                      .key = rdma->peer.key,
+                      .bytes = bytes};
+}
+
+static piece_t nothing(const hws_rdma_t *rdma) {
+    return of_mirror(rdma, 0, 0);
+}
 
 static uint32_t immediate(hws_rdma_kind_t kind, uint64_t value) {
     return (uint32_t) kind << HWS_RDMA_KIND_SHIFT | ((uint32_t) value & HWS_RDMA_VALUE_MASK);
@@ -40,7 +56,7 @@ bool hws_rdma_reap(hws_rdma_t *rdma) {
     return count > 0;
 }
 
-static void pause_briefly(void) {
+void hws_rdma_nap(void) {
     const struct timespec nap = {.tv_nsec = NAP_NS};
     nanosleep(&nap, NULL);
 }
@@ -56,7 +72,7 @@ static int post_locked(hws_rdma_t *rdma, const piece_t *pieces, unsigned count, 
     while (!atomic_load_explicit(&rdma->lost, memory_order_relaxed)
            && rdma->posted - rdma->completed + count > HWS_RDMA_SENDS) {
         if (!hws_rdma_reap(rdma)) {
-            pause_briefly();
+            hws_rdma_nap();
         }
     }
     if (atomic_load_explicit(&rdma->lost, memory_order_relaxed)) {
@@ -66,9 +82,7 @@ static int post_locked(hws_rdma_t *rdma, const piece_t *pieces, unsigned count, 
     for (unsigned i = 0; i < count; i++) {
         struct ibv_send_wr *request = &requests[i];
         bool last = i == count - 1;
-        parts[i] = (struct ibv_sge) {.addr = (uint64_t) (uintptr_t) rdma->mirror + pieces[i].offset,
-                                     .length = pieces[i].bytes,
-                                     .lkey = rdma->region->lkey};
+        parts[i] = (struct ibv_sge) {.addr = pieces[i].from, .length = pieces[i].bytes, .lkey = pieces[i].local_key};
         request->wr_id = rdma->posted + i + 1;
         request->next = last ? NULL : request + 1;
         request->sg_list = &parts[i];
@@ -77,8 +91,8 @@ static int post_locked(hws_rdma_t *rdma, const piece_t *pieces, unsigned count, 
         request->imm_data = last && imm != NULL ? htonl(*imm) : 0;
         request->send_flags = pieces[i].bytes <= rdma->inline_bytes && pieces[i].bytes != 0 ? IBV_SEND_INLINE : 0;
         request->send_flags |= (signal && last) || request->wr_id % HWS_RDMA_SIGNAL_EVERY == 0 ? IBV_SEND_SIGNALED : 0;
-        request->wr.rdma.remote_addr = rdma->peer.address + pieces[i].offset;
-        request->wr.rdma.rkey = rdma->peer.key;
+        request->wr.rdma.remote_addr = pieces[i].to;
+        request->wr.rdma.rkey = pieces[i].key;
         bytes += pieces[i].bytes;
     }
     int rc = ibv_post_send(rdma->queue_pair, requests, &bad);
@@ -125,7 +139,8 @@ int hws_rdma_send_tail(hws_rdma_t *rdma, uint64_t from, uint64_t to) {
     uint64_t at = from & (HWS_MIRROR_RING_BYTES - 1), bytes = to - from;
     uint32_t imm = immediate(HWS_RDMA_TAIL, to / POSITION_UNIT);
     uint64_t first = bytes < HWS_MIRROR_RING_BYTES - at ? bytes : HWS_MIRROR_RING_BYTES - at;
-    const piece_t pieces[2] = {{ring + at, (uint32_t) first}, {ring, (uint32_t) (bytes - first)}};
+    const piece_t pieces[2] = {of_mirror(rdma, ring + at, (uint32_t) first),
+                               of_mirror(rdma, ring, (uint32_t) (bytes - first))};
     rdma->tails[(rdma->first_tail + rdma->tail_count++) % HWS_MIRROR_TAILS] = to;
     return post(rdma, pieces, bytes == first ? 1 : 2, &imm);
 }
@@ -142,32 +157,84 @@ int hws_rdma_taken(hws_rdma_t *rdma, uint64_t head) {
     }
     rdma->reported = head;
     uint32_t imm = immediate(HWS_RDMA_HEAD, head / POSITION_UNIT);
-    return post(rdma, &(piece_t) {0}, 1, &imm);
+    const piece_t piece = nothing(rdma);
+    return post(rdma, &piece, 1, &imm);
 }
 
-static bool is_in_chunk(uint32_t chunk, uint32_t offset, uint32_t bytes) {
-    return chunk < HWS_MIRROR_CHUNKS && offset <= HWS_MIRROR_CHUNK_BYTES && bytes <= HWS_MIRROR_CHUNK_BYTES - offset;
+/* Bytes of a chunk. Returns false, and loses the connection, if they do not lie in it. */
+static bool of_chunk(hws_rdma_t *rdma, uint32_t chunk, uint32_t offset, uint32_t bytes, piece_t *piece_p) {
+    if (chunk >= HWS_MIRROR_CHUNKS || offset > HWS_MIRROR_CHUNK_BYTES || bytes > HWS_MIRROR_CHUNK_BYTES - offset) {
+        hws_rdma_lose(rdma, "bytes must lie in a chunk: chunk=%u offset=%u bytes=%u", chunk, offset, bytes);
+        return false;
+    }
+    *piece_p = of_mirror(rdma, HWS_MIRROR_BULK_OFFSET + (uint64_t) chunk * HWS_MIRROR_CHUNK_BYTES + offset, bytes);
+    return true;
 }
 
 int hws_rdma_send_chunk(hws_rdma_t *rdma, uint32_t chunk, uint32_t offset, uint32_t bytes) {
-    if (!is_in_chunk(chunk, offset, bytes)) {
-        return hws_rdma_lose(rdma, "bytes must lie in a chunk: chunk=%u offset=%u bytes=%u", chunk, offset, bytes);
-    }
-    const piece_t piece = {HWS_MIRROR_BULK_OFFSET + (uint64_t) chunk * HWS_MIRROR_CHUNK_BYTES + offset, bytes};
-    return post(rdma, &piece, 1, NULL);
+    piece_t piece;
+    return of_chunk(rdma, chunk, offset, bytes, &piece) ? post(rdma, &piece, 1, NULL) : -1;
 }
 
 int hws_rdma_return_chunk(hws_rdma_t *rdma, uint32_t chunk, uint32_t offset, uint32_t bytes, uint32_t result) {
-    if (!is_in_chunk(chunk, offset, bytes) || result >> HWS_RDMA_CHUNK_SHIFT != 0) {
-        return hws_rdma_lose(rdma, "bytes must lie in a chunk: chunk=%u offset=%u bytes=%u result=%u", chunk, offset,
-                             bytes, result);
+    piece_t piece;
+    if (!of_chunk(rdma, chunk, offset, bytes, &piece)) {
+        return -1;
     }
-    const piece_t piece = {HWS_MIRROR_BULK_OFFSET + (uint64_t) chunk * HWS_MIRROR_CHUNK_BYTES + offset, bytes};
+    if (result >> HWS_RDMA_CHUNK_SHIFT != 0) {
+        return hws_rdma_lose(rdma, "a chunk's result must fit 16 bits: chunk=%u result=%u", chunk, result);
+    }
     uint32_t imm = immediate(HWS_RDMA_CHUNK, chunk << HWS_RDMA_CHUNK_SHIFT | result);
     return post(rdma, &piece, 1, &imm);
 }
 
-static int64_t now_ms(void) {
+/* Posts bytes of registered memory, and asks for a completion that tells when they have left it. */
+static int post_memory(hws_rdma_t *rdma, hws_rdma_memory_t *memory, piece_t piece, uint64_t *ticket_p) {
+    const struct ibv_mr *region = memory->region;
+    uint64_t base = (uint64_t) (uintptr_t) region->addr;
+    if (piece.from < base || piece.from - base > region->length || piece.bytes > region->length - (piece.from - base)) {
+        return hws_rdma_lose(rdma, "bytes must lie in registered memory: offset=%lld bytes=%u",
+                             (long long) (piece.from - base), piece.bytes);
+    }
+    piece.local_key = region->lkey;
+    pthread_mutex_lock(&rdma->send_lock);
+    int rc = post_locked(rdma, &piece, 1, NULL, true);
+    if (rc == 0) {
+        memory->last = rdma->posted;
+        atomic_store(&rdma->ticketed, rdma->posted);
+        if (ticket_p != NULL) {
+            *ticket_p = rdma->posted;
+        }
+    }
+    pthread_mutex_unlock(&rdma->send_lock);
+    return rc;
+}
+
+int hws_rdma_write(hws_rdma_t *rdma, hws_rdma_memory_t *memory, const void *from, uint32_t bytes, uint64_t to,
+                   uint32_t key, uint64_t *ticket_p) {
+    const piece_t piece = {.from = (uint64_t) (uintptr_t) from, .to = to, .key = key, .bytes = bytes};
+    return post_memory(rdma, memory, piece, ticket_p);
+}
+
+int hws_rdma_send_chunk_from(hws_rdma_t *rdma, hws_rdma_memory_t *memory, const void *from, uint32_t chunk,
+                             uint32_t bytes) {
+    piece_t piece;
+    if (!of_chunk(rdma, chunk, 0, bytes, &piece)) {
+        return -1;
+    }
+    piece.from = (uint64_t) (uintptr_t) from;
+    return post_memory(rdma, memory, piece, NULL);
+}
+
+uint64_t hws_rdma_written(hws_rdma_t *rdma) {
+    if (atomic_load(&rdma->completed) < atomic_load(&rdma->ticketed) && pthread_mutex_trylock(&rdma->send_lock) == 0) {
+        hws_rdma_reap(rdma);
+        pthread_mutex_unlock(&rdma->send_lock);
+    }
+    return atomic_load(&rdma->completed);
+}
+
+int64_t hws_rdma_now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
@@ -175,14 +242,15 @@ static int64_t now_ms(void) {
 
 int hws_rdma_leave(hws_rdma_t *rdma, uint32_t limit_ms) {
     uint32_t imm = immediate(HWS_RDMA_LEFT, 0);
-    int64_t until_ms = now_ms() + limit_ms;
+    int64_t until_ms = hws_rdma_now_ms() + limit_ms;
+    const piece_t piece = nothing(rdma);
     pthread_mutex_lock(&rdma->send_lock);
-    int rc = post_locked(rdma, &(piece_t) {0}, 1, &imm, true);
+    int rc = post_locked(rdma, &piece, 1, &imm, true);
     while (rc == 0 && rdma->completed != rdma->posted) {
-        if (atomic_load(&rdma->lost) || now_ms() > until_ms) {
+        if (atomic_load(&rdma->lost) || hws_rdma_now_ms() > until_ms) {
             rc = -1;
         } else if (!hws_rdma_reap(rdma)) {
-            pause_briefly();
+            hws_rdma_nap();
         }
     }
     pthread_mutex_unlock(&rdma->send_lock);
@@ -287,17 +355,32 @@ int hws_rdma_arm(hws_rdma_t *rdma) {
     /* A thread that took a completion before this has now updated the words, so the caller's next look sees them. */
     pthread_mutex_lock(&rdma->receive_lock);
     pthread_mutex_unlock(&rdma->receive_lock);
+    if (atomic_load(&rdma->completed) >= atomic_load(&rdma->ticketed)) {
+        return 0;
+    }
+    rc = ibv_req_notify_cq(rdma->sent, 0);
+    if (rc != 0) {
+        return hws_rdma_lose(rdma, "the RDMA connection is lost: no events: %s", strerror(rc));
+    }
+    pthread_mutex_lock(&rdma->send_lock);
+    while (hws_rdma_reap(rdma) && !atomic_load(&rdma->lost)) { /* what came before the request gives no event */
+    }
+    pthread_mutex_unlock(&rdma->send_lock);
     return 0;
+}
+
+/* Acknowledging takes a lock, so several events are acknowledged at once. */
+static void acknowledge(hws_rdma_t *rdma, struct ibv_cq *queue, unsigned *events) {
+    if (++*events == HWS_RDMA_BATCH) {
+        rdma->verbs->ibv_ack_cq_events(queue, *events);
+        *events = 0;
+    }
 }
 
 void hws_rdma_awake(hws_rdma_t *rdma) {
     struct ibv_cq *queue;
     void *unused;
     while (rdma->verbs->ibv_get_cq_event(rdma->channel, &queue, &unused) == 0) {
-        /* Acknowledging takes a lock, so several are acknowledged at once. */
-        if (++rdma->events == HWS_RDMA_BATCH) {
-            rdma->verbs->ibv_ack_cq_events(rdma->received, rdma->events);
-            rdma->events = 0;
-        }
+        acknowledge(rdma, queue, queue == rdma->sent ? &rdma->sent_events : &rdma->events);
     }
 }

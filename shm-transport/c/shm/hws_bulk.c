@@ -188,20 +188,33 @@ void hws_bulk_copy_plainly(hws_job_t *job, const hws_bulk_part_t *part) {
     atomic_fetch_add(&job->sent, 1);
 }
 
+/* The bytes of a part in the program's memory, if they lie there without gaps; else NULL. */
+static const uint8_t *unbroken(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
+    bool rows_touch = part->rows == 1 || copy->pitch == part->width;
+    bool slices_touch = part->slices == 1 || (rows_touch && copy->slice_pitch == part->width * part->rows);
+    return rows_touch && slices_touch ? copy->host + part->slice * copy->slice_pitch + part->row * copy->pitch + part->x
+                                      : NULL;
+}
+
+/* Takes a part's bytes to the other end, where the chunk has them as soon as a later record arrives. */
+static int put_part(const hws_job_t *job, const hws_bulk_part_t *part, uint32_t chunk) {
+    const hws_chunks_t *chunks = job->chunks;
+    const uint8_t *from = job->copy->registered == NULL ? NULL : unbroken(job->copy, part);
+    uint32_t bytes = (uint32_t) (part->width * part->rows * part->slices);
+    if (from != NULL) {
+        return chunks->put_from(job->copy->registered, from, chunk, bytes);
+    }
+    hws_bulk_move(job->copy, part, chunks->bytes + chunk * chunks->chunk_bytes);
+    return chunks->put == NULL ? 0 : chunks->put(chunk, bytes);
+}
+
 /* Sends the record of a part and adds the part to the flight. The chunk belongs to this thread. */
 static void send_part(hws_job_t *job, hws_flight_t *flight, const hws_bulk_part_t *part, uint32_t chunk) {
     const hws_chunks_t *chunks = job->chunks;
-    uint64_t offset = chunk * chunks->chunk_bytes;
-    int status = 0;
     chunks->begin(chunk);
-    if (job->copy->to_device) {
-        hws_bulk_move(job->copy, part, chunks->bytes + offset);
-        if (chunks->put != NULL) {
-            status = chunks->put(chunk, (uint32_t) (part->width * part->rows * part->slices));
-        }
-    }
+    int status = job->copy->to_device ? put_part(job, part, chunk) : 0;
     if (status == 0) {
-        status = job->copy->send(job->copy, part, chunks->offset + offset, chunk);
+        status = job->copy->send(job->copy, part, chunks->offset + chunk * chunks->chunk_bytes, chunk);
     }
     atomic_fetch_add(&job->sent, 1);
     if (status != 0) {
@@ -441,7 +454,8 @@ int hws_bulk_run(const hws_bulk_copy_t *copy) {
         return HWS_STATUS_DEINITIALIZED; /* the process is exiting */
     }
     /* A thread that has sent nothing yet has no thread number that a helper could use. */
-    bool helped = copy->width * copy->rows * copy->slices >= HELPED_BYTES && hws_tls.thread != 0;
+    bool helped =
+        copy->registered == NULL && copy->width * copy->rows * copy->slices >= HELPED_BYTES && hws_tls.thread != 0;
     if (helped) {
         publish(&job);
     }

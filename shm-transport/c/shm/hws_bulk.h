@@ -29,6 +29,7 @@ typedef struct hws_bulk_copy {
     uint64_t slices;      /* at least 1; width * rows * slices fits 64 bits */
     uint64_t pitch;       /* from a row to the next */
     uint64_t slice_pitch; /* from a slice to the next */
+    void *registered;     /* to_device: what `put_from` of the chunks takes for all of this memory; NULL: nothing */
 
     /*
      * Sends the record of a part whose bytes lie without gaps at an offset of the region, in a chunk that is marked as
@@ -82,6 +83,12 @@ typedef struct hws_chunks {
     /* Takes the first bytes of a chunk to the other end, before the record that names them. NULL: it has the same memory. */
     int (*put)(uint32_t chunk, uint32_t bytes);
 
+    /*
+     * Does the same with registered memory of the program, which the carrier reads by itself, until the chunk returns at
+     * the latest. May be NULL if no copy has `registered`.
+     */
+    int (*put_from)(void *registered, const uint8_t *from, uint32_t chunk, uint32_t bytes);
+
     /* Removes the mark when the record could not be sent. */
     void (*cancel)(uint32_t chunk);
 
@@ -102,7 +109,8 @@ void hws_bulk_use_chunks(const hws_chunks_t *chunks);
 bool hws_bulk_serves(uint64_t bytes);
 
 /*
- * Copies. To the device it returns when all bytes have been read and all records sent. To the host it returns when all
+ * Copies. To the device it returns when all bytes have been read and all records sent; bytes of registered memory are read
+ * before the device copies them. To the host it returns when all
  * bytes have arrived and the stream is finished. hws_bulk_serves() must have allowed it. Any thread.
  *
  * @return 0; the first error of a part; or, to the host, that of `synchronise`.

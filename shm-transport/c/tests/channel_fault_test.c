@@ -7,7 +7,7 @@ static uint8_t scratch[HWS_MAX_RECORD_BYTES];
 
 typedef struct fault_call {
     uint8_t target[64]; /* the copy may write the first 32 */
-    bool copy;
+    bool copy, direct;
     int status;
 } fault_call_t;
 
@@ -15,7 +15,7 @@ static void make_call(void *argument) {
     fault_call_t *call = argument;
     uint64_t payload = 7;
     uint32_t bytes = 0;
-    hws_target_t target = {call->target, 32, 1, 0, 1, 0};
+    hws_target_t target = {call->target, 32, 1, 0, 1, 0, call->direct};
     call->status = call->copy ? hws_read(FAKE_OPCODE, &payload, sizeof payload, &target, true)
                               : hws_call(FAKE_OPCODE, 0, &payload, sizeof payload, NULL, 0, call->target, 16, &bytes);
 }
@@ -127,6 +127,28 @@ static void shouldRefuseACopyOfTooFewOrTooManyBytes(void) {
     expect_refusal(true, bytes, 3 * 56 + 32); /* 24 of 32 bytes, and a successful reply */
 }
 
+/* The worker writes the target itself, so its reply ends the copy, and DATA could only overwrite the bytes. */
+static void shouldRefuseDataForADirectCopy(void) {
+    hostile_t records[2] = {hostile(HWS_CONTROL_DATA, 48 + 8, 3, 0), hostile(FAKE_OPCODE | HWS_REPLY_BIT, 32, 3, 0)};
+    put_data(&records[0], 0, 8);
+    for (int with_data = 0; with_data < 2; with_data++) {
+        fake_open();
+        fault_call_t call = {.copy = true, .direct = true, .status = -1};
+        memset(call.target, 0xcc, sizeof call.target);
+        fake_thread_t thread;
+        fake_start(&thread, make_call, &call);
+        fake_take(scratch, sizeof scratch);
+        if (with_data != 0) {
+            fake_write(&records[0], 48 + 8);
+        }
+        fake_write(&records[1], 32);
+        fake_join(&thread);
+        HWS_CHECK(call.status == (with_data != 0 ? HWS_LOST_STATUS : 0));
+        HWS_CHECK(call.target[0] == 0xcc && memcmp(call.target, call.target + 1, sizeof call.target - 1) == 0);
+        fake_close();
+    }
+}
+
 static void shouldEndACallThatIsTruncatedAtAnyByte(void) {
     hostile_t reply = hostile(FAKE_OPCODE | HWS_REPLY_BIT, 48, 3, 0);
     for (size_t bytes = 0; bytes < 48; bytes++) {
@@ -152,7 +174,7 @@ static void shouldTellEveryWaitingThread(void) {
         fake_take(scratch, sizeof scratch);
     }
     uint64_t value = 0;
-    hws_target_t target = {&value, sizeof value, 1, 0, 1, 0};
+    hws_target_t target = {&value, sizeof value, 1, 0, 1, 0, false};
     HWS_CHECK(hws_read(FAKE_OPCODE, &value, sizeof value, &target, false) == 0);
     fake_hang_up();
     for (int i = 0; i < CALLERS; i++) {
@@ -255,6 +277,7 @@ static void run(void) {
     HWS_RUN(shouldRefuseHostileReplies);
     HWS_RUN(shouldRefuseDataOutsideTheTarget);
     HWS_RUN(shouldRefuseACopyOfTooFewOrTooManyBytes);
+    HWS_RUN(shouldRefuseDataForADirectCopy);
     HWS_RUN(shouldEndACallThatIsTruncatedAtAnyByte);
     HWS_RUN(shouldTellEveryWaitingThread);
     HWS_RUN(shouldPassOnWhatTheWorkerSaysWhenItEndsTheSession);

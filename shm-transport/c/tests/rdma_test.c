@@ -36,6 +36,17 @@ int hws_channel_status(void) {
     return atomic_load(&failed_status);
 }
 
+static hws_rdma_t *guest_end(void) {
+    return ((hws_rdma_t **) (guest + 1))[0];
+}
+
+static hws_rdma_memory_t *register_at(hws_rdma_t *end, void *base, uint64_t bytes, bool writable) {
+    char error[256] = "";
+    hws_rdma_memory_t *memory = hws_rdma_register(end, base, bytes, writable, error, sizeof error);
+    HWS_CHECK(memory != NULL);
+    return memory;
+}
+
 static void connect_within(uint32_t retry_ms) {
     atomic_store(&failed_status, 0);
     guest = fake_rdma_connect_within(&worker, retry_ms);
@@ -155,7 +166,7 @@ static void should_send_as_many_messages_as_the_model_says(void) {
     enum { CALLS = 1000, CALL_BYTES = 64, REPLY_BYTES = 40, LONG_BYTES = 1 << 20 };
     static uint8_t bytes[LONG_BYTES];
     connect_within(0);
-    hws_rdma_t *end = ((hws_rdma_t **) (guest + 1))[0];
+    hws_rdma_t *end = guest_end();
     for (int i = 0; i < CALLS; i++) {
         send_words(bytes, CALL_BYTES);
         HWS_CHECK(fake_rdma_read(&worker, bytes, CALL_BYTES));
@@ -176,6 +187,24 @@ static void should_send_as_many_messages_as_the_model_says(void) {
     HWS_CHECK(counts_of(end).bytes_out - out.bytes_out == HWS_MIRROR_CHUNK_BYTES + CALL_BYTES);
     HWS_CHECK(counts_of(worker.rdma).messages_out - back.messages_out == 1);
     HWS_CHECK(counts_of(worker.rdma).bytes_out - back.bytes_out == HWS_MIRROR_CHUNK_BYTES);
+    /* Registered memory: the same messages to the device, and a write each to the host. */
+    out = counts_of(end);
+    back = counts_of(worker.rdma);
+    hws_rdma_memory_t *here = register_at(end, bytes, sizeof bytes, true);
+    hws_rdma_memory_t *there = register_at(worker.rdma, hws_rdma_mirror(worker.rdma), HWS_MIRROR_BYTES, false);
+    chunks->begin(0);
+    HWS_CHECK(chunks->put_from(here, bytes, 0, HWS_MIRROR_CHUNK_BYTES) == 0);
+    send_words(bytes, CALL_BYTES);
+    HWS_CHECK(fake_rdma_read(&worker, bytes, CALL_BYTES));
+    HWS_CHECK(hws_rdma_return_chunk(worker.rdma, 0, 0, 0, 0) == 0 && chunks->wait(0) == 0);
+    HWS_CHECK(hws_rdma_write(worker.rdma, there, hws_rdma_mirror(worker.rdma), LONG_BYTES / 2,
+                             (uint64_t) (uintptr_t) bytes, hws_rdma_key(here), NULL)
+              == 0);
+    HWS_CHECK(counts_of(end).messages_out - out.messages_out == 2);
+    HWS_CHECK(counts_of(end).bytes_out - out.bytes_out == HWS_MIRROR_CHUNK_BYTES + CALL_BYTES);
+    HWS_CHECK(counts_of(worker.rdma).messages_out - back.messages_out == 2);
+    HWS_CHECK(counts_of(worker.rdma).bytes_out - back.bytes_out == LONG_BYTES / 2);
+    hws_rdma_unregister(worker.rdma, there, LONG_RETRY_MS); /* before `bytes` changes below */
     /* Two long records, of which one crosses the ring's end: three writes. Each brings a report of room. */
     out = counts_of(end);
     back = counts_of(worker.rdma);
@@ -216,7 +245,7 @@ static void should_end_after_a_broken_rule(void) {
     hang_up();
     /* Only the guest takes chunks back. */
     connect_within(0);
-    HWS_CHECK(hws_rdma_return_chunk(((hws_rdma_t **) (guest + 1))[0], 0, 0, 0, 0) == 0);
+    HWS_CHECK(hws_rdma_return_chunk(guest_end(), 0, 0, 0, 0) == 0);
     while (fake_rdma_await(&worker)) {
     }
     HWS_CHECK(strstr(hws_rdma_fault(worker.rdma), "broke the protocol") != NULL);
@@ -397,6 +426,147 @@ static void should_end_when_a_link_is_down_for_longer(void) {
     hang_up();
 }
 
+/* Registered memory ---------------------------------------------------------------------------------------------- */
+
+#define BLOCK_BYTES (3u << 20)
+
+static uint64_t address_of(const void *memory) {
+    return (uint64_t) (uintptr_t) memory;
+}
+
+/* A record that comes later finds the bytes, at places that no mirror has. */
+static void should_write_registered_memory_before_later_records(void) {
+    static uint8_t here[BLOCK_BYTES], there[BLOCK_BYTES];
+    connect_within(0);
+    hws_rdma_memory_t *target = register_at(guest_end(), there, sizeof there, true);
+    hws_rdma_memory_t *source = register_at(worker.rdma, here, sizeof here, false);
+    uint64_t last = 0;
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        uint32_t at = (uint32_t) round * 4096 + 3, bytes = round % 2 == 0 ? 1u << 20 : (uint32_t) round;
+        uint64_t ticket, word = round;
+        memset(here + at, (int) round, bytes);
+        HWS_CHECK(
+            hws_rdma_write(worker.rdma, source, here + at, bytes, address_of(there + at), hws_rdma_key(target), &ticket)
+            == 0);
+        HWS_CHECK(ticket > last);
+        last = ticket;
+        fake_rdma_write(&worker, &word, sizeof word);
+        HWS_CHECK(receive_all((uint8_t *) &word, sizeof word) && word == round);
+        HWS_CHECK(memcmp(here + at, there + at, bytes) == 0 && there[at + bytes] == 0);
+        memset(there, 0, sizeof there);
+    }
+    while (hws_rdma_written(worker.rdma) < last) {
+        HWS_CHECK(hws_rdma_progress(worker.rdma) >= 0);
+    }
+    hws_rdma_unregister(worker.rdma, source, 0);
+    hws_rdma_unregister(guest_end(), target, 0);
+    HWS_CHECK(hws_rdma_fault(worker.rdma) == NULL);
+    hang_up();
+}
+
+static void should_carry_registered_memory_by_chunks(void) {
+    static uint8_t memory[BLOCK_BYTES];
+    uint64_t word = 7;
+    connect_within(0);
+    void *registered = register_at(guest_end(), memory, sizeof memory, false);
+    uint8_t *there = hws_rdma_mirror(worker.rdma) + chunks->offset + 2 * chunks->chunk_bytes;
+    memset(memory + 5, 0x5a, chunks->chunk_bytes);
+    chunks->begin(2);
+    HWS_CHECK(chunks->put_from(registered, memory + 5, 2, (uint32_t) chunks->chunk_bytes) == 0);
+    send_words(&word, sizeof word);
+    HWS_CHECK(fake_rdma_read(&worker, &word, sizeof word) && word == 7);
+    HWS_CHECK(memcmp(there, memory + 5, chunks->chunk_bytes) == 0);
+    HWS_CHECK(hws_rdma_return_chunk(worker.rdma, 2, 0, 0, 0) == 0 && chunks->wait(2) == 0);
+    HWS_CHECK(chunks->bytes[2 * chunks->chunk_bytes] == 0); /* its own chunk has carried nothing */
+    hang_up();                                              /* closing ends the registration */
+}
+
+/* A sleeper learns of the end of a write, which is no message of the other end. */
+static void should_wake_a_sleeper_when_a_write_is_done(void) {
+    static uint8_t here[BLOCK_BYTES], there[BLOCK_BYTES];
+    connect_within(LONG_RETRY_MS);
+    hws_rdma_memory_t *target = register_at(guest_end(), there, sizeof there, true);
+    hws_rdma_memory_t *source = register_at(worker.rdma, here, sizeof here, false);
+    uint64_t ticket;
+    take_link_down();
+    HWS_CHECK(hws_rdma_write(worker.rdma, source, here, 1 << 20, address_of(there), hws_rdma_key(target), &ticket)
+              == 0);
+    HWS_CHECK(hws_rdma_arm(worker.rdma) == 0 && hws_rdma_written(worker.rdma) < ticket);
+    HWS_CHECK(unlink(link_down) == 0);
+    struct pollfd looked = {.fd = hws_rdma_channel(worker.rdma), .events = POLLIN};
+    HWS_CHECK(poll(&looked, 1, 2 * LONG_RETRY_MS) == 1);
+    hws_rdma_awake(worker.rdma);
+    HWS_CHECK(hws_rdma_written(worker.rdma) == ticket);
+    /* With nothing under way the queue of sends is not armed. */
+    HWS_CHECK(hws_rdma_arm(worker.rdma) == 0 && poll(&looked, 1, 0) == 0);
+    hang_up();
+}
+
+static void *restore_link(void *unused) {
+    nanosleep(&(struct timespec) {.tv_nsec = 100000000}, NULL); /* any time will do: the other thread waits for it */
+    HWS_CHECK(unlink(link_down) == 0);
+    return unused;
+}
+
+/* The program frees the memory next. */
+static void should_unregister_only_after_the_device_has_read(void) {
+    static uint8_t here[BLOCK_BYTES], there[BLOCK_BYTES];
+    pthread_t thread;
+    connect_within(LONG_RETRY_MS);
+    hws_rdma_memory_t *target = register_at(worker.rdma, there, sizeof there, true);
+    hws_rdma_memory_t *source = register_at(guest_end(), here, sizeof here, false);
+    uint64_t ticket, word = 1;
+    memset(here, 0x77, sizeof here);
+    take_link_down();
+    HWS_CHECK(hws_rdma_write(guest_end(), source, here, sizeof here, address_of(there), hws_rdma_key(target), &ticket)
+              == 0);
+    HWS_CHECK(pthread_create(&thread, NULL, restore_link, NULL) == 0);
+    hws_rdma_unregister(guest_end(), source, 2 * LONG_RETRY_MS);
+    HWS_CHECK(hws_rdma_written(guest_end()) >= ticket);
+    memset(here, 0, sizeof here);
+    HWS_CHECK(pthread_join(thread, NULL) == 0);
+    send_words(&word, sizeof word);
+    HWS_CHECK(fake_rdma_read(&worker, &word, sizeof word));
+    HWS_CHECK(there[0] == 0x77 && memcmp(there, there + 1, sizeof there - 1) == 0);
+    hang_up();
+}
+
+typedef struct wrong_write {
+    bool writable, unregistered;
+    uint32_t key_change;
+    int64_t from, to; /* beside the memory's begin */
+} wrong_write_t;
+
+/* The worker's adapter reports it, or the library before that. */
+static void expect_loss_of(const wrong_write_t *wrong) {
+    static uint8_t here[8192], there[8192];
+    connect_within(SHORT_RETRY_MS);
+    hws_rdma_memory_t *target = register_at(guest_end(), there, 4096, wrong->writable);
+    hws_rdma_memory_t *source = register_at(worker.rdma, here, 4096, false);
+    uint32_t key = hws_rdma_key(target) + wrong->key_change;
+    if (wrong->unregistered) {
+        hws_rdma_unregister(guest_end(), target, 0);
+    }
+    int rc = hws_rdma_write(worker.rdma, source, here + wrong->from, 64, address_of(there) + (uint64_t) wrong->to, key,
+                            NULL);
+    HWS_CHECK(rc == (wrong->from == 0 ? 0 : -1));
+    while (hws_rdma_fault(worker.rdma) == NULL) {
+        hws_rdma_written(worker.rdma);
+    }
+    HWS_CHECK(there[0] == 0 && memcmp(there, there + 1, sizeof there - 1) == 0);
+    hang_up();
+}
+
+static void should_end_after_a_wrong_write(void) {
+    expect_loss_of(&(wrong_write_t) {.writable = true, .key_change = 1});
+    expect_loss_of(&(wrong_write_t) {.writable = true, .to = -1});
+    expect_loss_of(&(wrong_write_t) {.writable = true, .to = 4096 - 63});
+    expect_loss_of(&(wrong_write_t) {.writable = true, .unregistered = true});
+    expect_loss_of(&(wrong_write_t) {.writable = false});
+    expect_loss_of(&(wrong_write_t) {.writable = true, .from = -1});
+    expect_loss_of(&(wrong_write_t) {.writable = true, .from = 4096 - 63});
+}
+
 int main(void) {
     const char *fabric = getenv("HAWSER_TEST_FABRIC");
     HWS_CHECK(fabric != NULL);
@@ -416,5 +586,10 @@ int main(void) {
     HWS_RUN(should_deliver_what_came_before_the_end);
     HWS_RUN(should_outlast_a_link_that_is_down_for_less_than_the_limit);
     HWS_RUN(should_end_when_a_link_is_down_for_longer);
+    HWS_RUN(should_write_registered_memory_before_later_records);
+    HWS_RUN(should_carry_registered_memory_by_chunks);
+    HWS_RUN(should_wake_a_sleeper_when_a_write_is_done);
+    HWS_RUN(should_unregister_only_after_the_device_has_read);
+    HWS_RUN(should_end_after_a_wrong_write);
     return 0;
 }

@@ -20,6 +20,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Programs over RDMA, by the device of libibverbs for tests: both ends are processes of this machine. */
 class RdmaIT {
+    private static final long PINNED_BYTES = 5_000_001; // the longest copy of drv_pinned_order, which it makes often
+
     @TempDir
     private static Path folder;
     @TempDir
@@ -74,10 +76,22 @@ class RdmaIT {
 
     @ParameterizedTest
     @ValueSource(strings = {"drv_vector_add", "drv_pageable_copies", "drv_copies_2d_3d", "drv_arrays", "drv_many_calls",
-        "drv_callbacks", "drv_graphs", "drv_streams_events", "drv_fault"})
+        "drv_callbacks", "drv_graphs", "drv_streams_events", "drv_large_copies", "drv_fault"})
     void shouldRunPrograms(String name) throws Exception {
         try (GuestProgram program = GuestProgram.start(guest(broker, "rdma"), name)) {
             assertOverRdma(program.await());
+        }
+    }
+
+    /** The adapters carry the bytes. Records carry only those of short copies. */
+    @Test
+    void shouldCarryPinnedMemoryWithoutRecords() throws Exception {
+        try (GuestProgram program = GuestProgram.start(guest(broker, "rdma"), "drv_pinned_order")) {
+            GuestProgram.Result result = program.await();
+            assertOverRdma(result);
+            JsonNode counters = result.counters().getFirst();
+            assertTrue(counters.path("bytes_out").asLong() < PINNED_BYTES / 4, result::toString);
+            assertTrue(counters.path("bytes_in").asLong() < PINNED_BYTES / 4, result::toString);
         }
     }
 

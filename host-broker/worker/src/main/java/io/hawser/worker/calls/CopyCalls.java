@@ -7,6 +7,7 @@ import io.hawser.cuda.generated.HwsDevicePlace;
 import io.hawser.cuda.generated.HwsExtent;
 import io.hawser.cuda.generated.HwsRegionPlace;
 import io.hawser.shm.wire.RecordLayout;
+import io.hawser.worker.channel.GuestMemory;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CopyWindow;
 import io.hawser.worker.session.CopyWindow.Direction;
@@ -18,7 +19,11 @@ import java.lang.foreign.MemorySegment;
 
 /** Copies between the guest and the device, and copies of boxes within the device. Session thread. */
 final class CopyCalls implements CopyManualCalls<Call> {
+    // The GPU copies a piece while the adapter sends the one before: both at once from the second piece on.
+    private static final long DIRECT_PIECE_BYTES = 512L << 10;
+
     private final GpuBackend backend;
+    private final GuestMemory guestMemory; // null over other carriers than RDMA
     private final BoxCopy boxes;
     private final StreamWork work;
     private final RegionCopies region;
@@ -26,6 +31,7 @@ final class CopyCalls implements CopyManualCalls<Call> {
 
     CopyCalls(Session session, RegionCopies region) {
         this.backend = session.backend();
+        this.guestMemory = session.work().guestMemory();
         this.boxes = new BoxCopy(backend);
         this.work = session.work();
         this.region = region;
@@ -38,7 +44,8 @@ final class CopyCalls implements CopyManualCalls<Call> {
             case CudaOpcodes.hwsCopyHtoD, CudaOpcodes.hwsCopyHtoDShared, CudaOpcodes.hwsWriteBox,
                 CudaOpcodes.hwsWriteBoxShared, CudaOpcodes.hwsWriteArray, CudaOpcodes.hwsWriteArrayShared ->
                 Direction.TO_DEVICE;
-            case CudaOpcodes.hwsCopyDtoH, CudaOpcodes.hwsCopyDtoHShared, CudaOpcodes.hwsReadBox,
+            case CudaOpcodes.hwsCopyDtoH, CudaOpcodes.hwsCopyDtoHDirect, CudaOpcodes.hwsCopyDtoHShared,
+                CudaOpcodes.hwsReadBox,
                 CudaOpcodes.hwsReadBoxShared, CudaOpcodes.hwsReadArray, CudaOpcodes.hwsReadArrayShared ->
                 Direction.TO_HOST;
             default -> Direction.NONE;
@@ -56,6 +63,27 @@ final class CopyCalls implements CopyManualCalls<Call> {
         rounds.issued(Direction.TO_HOST, byteCount, call.lastStream());
         work.read(call, call.lastStream(), byteCount, RecordLayout.MAX_BULK_BYTES,
             (destination, offset, through) -> backend.copyDtoH(destination, srcDevice + offset, through));
+    }
+
+    @Override
+    public void hwsCopyDtoHDirect(Call call, long srcDevice, long byteCount, long hStream, long address, int key) {
+        if (guestMemory == null) {
+            call.fatal("a session must go by RDMA for copies to the guest's memory");
+            return;
+        }
+        rounds.issued(Direction.TO_HOST, byteCount, call.lastStream());
+        work.readInto(call, call.lastStream(), byteCount, DIRECT_PIECE_BYTES,
+            (destination, offset, through) -> backend.copyDtoH(destination, srcDevice + offset, through),
+            new StreamWork.GuestPlace(address, key));
+    }
+
+    @Override
+    public void hwsCopyAreaOpen(Call call) {
+        if (guestMemory == null) {
+            call.fatal("a session must go by RDMA to write the copy area");
+            return;
+        }
+        region.openArea(call, guestMemory);
     }
 
     @Override

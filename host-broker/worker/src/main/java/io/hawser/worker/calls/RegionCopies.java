@@ -2,6 +2,7 @@ package io.hawser.worker.calls;
 
 import io.hawser.cuda.Sizes;
 import io.hawser.cuda.backend.GpuBackend;
+import io.hawser.cuda.generated.CopyReplies;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HwsDevicePlace;
 import io.hawser.cuda.generated.HwsExtent;
@@ -9,11 +10,13 @@ import io.hawser.cuda.generated.HwsPosition;
 import io.hawser.cuda.generated.HwsRegionPlace;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.BulkArea;
+import io.hawser.worker.channel.GuestMemory;
 import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
+import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
@@ -126,6 +129,21 @@ final class RegionCopies {
         if (allowsArea(call, offset, data.byteSize())) {
             area.asSlice(offset, data.byteSize()).copyFrom(data);
             call.finish(0);
+        }
+    }
+
+    /** Lets the guest write the copy area by itself. */
+    void openArea(Call call, GuestMemory carrier) {
+        if (!allowsArea(call, 0, 0)) {
+            return;
+        }
+        try {
+            CopyReplies.hwsCopyAreaOpen(call.reply(), area.address(), carrier.share(area));
+            call.finish(0);
+        } catch (IOException e) {
+            LOG.log(Level.WARNING, "session {0}: the copy area cannot be registered for RDMA: {1}", session.id(),
+                e.getMessage());
+            call.fail(CudaResult.NOT_SUPPORTED);
         }
     }
 

@@ -2,7 +2,9 @@ package io.hawser.worker.channel;
 
 import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.memory.StagingPool.Staging;
+import java.lang.foreign.MemorySegment;
 import java.util.concurrent.Executor;
+import java.util.function.Consumer;
 
 /**
  * The connection between a session and its guest, over any carrier, and the session thread. Call each method on the
@@ -53,6 +55,24 @@ public interface Link extends Executor {
      * @param sent runs when the bytes have been sent or never will be; possibly during this call.
      */
     void appendData(RecordWriter prefix, int prefixBytes, Staging piece, int bytes, Runnable sent);
+
+    /** Memory of the guest that this link writes by itself; null where the carrier cannot. */
+    default GuestMemory guestMemory() {
+        return null;
+    }
+
+    /**
+     * Frees memory only after this link has forgotten it.
+     *
+     * @param free frees the memory.
+     */
+    default Consumer<MemorySegment> forgetting(Consumer<MemorySegment> free) {
+        GuestMemory carrier = guestMemory();
+        return carrier == null ? free : memory -> {
+            carrier.forget(memory);
+            free.accept(memory);
+        };
+    }
 
     /** Sends all appended records. */
     void flush();

@@ -208,6 +208,15 @@ public final class Outbox {
     }
 
     /**
+     * Memory of the guest that the worker may write, which no record needs to announce.
+     *
+     * @return null where the carrier cannot.
+     */
+    public GuestMemory guestMemory() {
+        return link.guestMemory();
+    }
+
+    /**
      * Appends AWAIT: the guest delivers no later record before data of a copy that lanes carry.
      *
      * @param sequence sequence number of the copy's request.

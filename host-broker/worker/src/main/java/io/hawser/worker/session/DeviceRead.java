@@ -5,7 +5,8 @@ import io.hawser.worker.session.DataBuffers.Buffer;
 import java.lang.foreign.MemorySegment;
 
 /**
- * One copy from the device to the guest in DATA records; it ends with the reply to its call. Session thread.
+ * One copy from the device to the guest, in DATA records or straight to the guest's memory. It ends with the reply to
+ * its call. Session thread.
  *
  * <p>A copy with enough free buffers is issued to its stream at once. For a longer copy, the stream waits for a word
  * ({@link WaitWords}) while the copy goes through the context's stream for reads ({@link StreamWork#prepareReads}), a
@@ -20,6 +21,7 @@ final class DeviceRead {
     private final long bytes;
     private final long pieceBytes;
     private final StreamWork.PieceReader reader;
+    private final StreamWork.GuestPlace place; // null: the bytes travel in DATA
     private WaitWords.Word gate; // null while the stream does not wait
     private long issued;
     private long missingPieces;
@@ -29,13 +31,14 @@ final class DeviceRead {
     private boolean finished; // may be set before its pieces have ended: a failed context reports at once
 
     DeviceRead(StreamWork work, Call call, StreamState stream, long bytes, long pieceBytes,
-        StreamWork.PieceReader reader) {
+        StreamWork.PieceReader reader, StreamWork.GuestPlace place) {
         this.work = work;
         this.call = call;
         this.stream = stream;
         this.bytes = bytes;
         this.pieceBytes = pieceBytes;
         this.reader = reader;
+        this.place = place;
     }
 
     /** Issues the copy, directly or by a detour. */
@@ -72,7 +75,9 @@ final class DeviceRead {
             : reader.read(buffer.staging().segment().asSlice(0, bytes), 0, stream.stream());
         work.whenReached(stream, status -> {
             int ended = refused != 0 ? refused : status;
-            if (ended == 0) {
+            if (ended == 0 && place != null) {
+                ended = work.write(place, 0, buffer, (int) bytes);
+            } else if (ended == 0) {
                 work.send(call, 0, buffer, (int) bytes);
             } else if (buffer != null) {
                 work.buffers().give(buffer);
@@ -166,6 +171,11 @@ final class DeviceRead {
 
     /** Sends a piece. Behind the last one, all later records wait for those of a long copy. */
     private void send(long offset, Buffer buffer, int length) {
+        if (place != null) {
+            int refused = work.write(place, offset, buffer, length);
+            result = result == 0 ? refused : result;
+            return;
+        }
         if (bytes < RecordLayout.LONG_COPY_BYTES) {
             work.send(call, offset, buffer, length);
             return;

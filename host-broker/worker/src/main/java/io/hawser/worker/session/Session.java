@@ -15,6 +15,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.LinkedHashSet;
 import java.util.Set;
+import java.util.function.Consumer;
 
 /**
  * A session in the worker: one guest process with its objects, its calls in order, and its end. All of it runs on one
@@ -81,13 +82,14 @@ public final class Session implements RecordHandler {
         this.link = link;
         outbox = new Outbox(link);
         completions = new Completions(link, this::settleAndFlush);
-        pool = new StagingPool(RecordLayout.MAX_RECORD_BYTES, backend::allocateStaging, backend::freeStaging);
+        Consumer<MemorySegment> free = link.forgetting(backend::freeStaging);
+        pool = new StagingPool(RecordLayout.MAX_RECORD_BYTES, backend::allocateStaging, free);
         credit = new CreditWindow(options.creditWindowBytes());
         turns = new Turns(new TurnSurroundings(this), System::nanoTime);
         order = new RecordOrder(new Serving(), gates, turns, pool);
         work = new StreamWork(backend, completions, credit, pool, outbox, gates, turns);
         callbacks = new Callbacks(completions, work, outbox, gates);
-        graphCallbacks = new GraphCallbacks(completions, outbox, gates, backend::allocateStaging, backend::freeStaging);
+        graphCallbacks = new GraphCallbacks(completions, outbox, gates, backend::allocateStaging, free);
         objects = new GuestObjects(backend, work, perThreadStreams, options.memory());
         memoryWaits = new MemoryWaits(options.memory(), this::serveLater, order);
         residence = new Residence(this, order, memoryWaits);

@@ -3,11 +3,15 @@ package io.hawser.worker.session;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.backend.Signals;
 import io.hawser.worker.channel.DataLanes;
+import io.hawser.worker.channel.GuestMemory;
 import io.hawser.worker.channel.Outbox;
 import io.hawser.worker.channel.RecordCutter;
 import io.hawser.worker.memory.StagingPool;
 import io.hawser.worker.memory.StagingPool.Staging;
 import io.hawser.worker.session.StreamState.Covered;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -28,6 +32,8 @@ import java.util.function.ToIntFunction;
  * only.
  */
 public final class StreamWork {
+    private static final Logger LOG = System.getLogger(StreamWork.class.getName());
+
     /**
      * Copies up to this size share slabs; larger ones have their own staging memory. All data of a short record goes to
      * a slab, because the record's memory cannot be kept.
@@ -315,7 +321,33 @@ public final class StreamWork {
     public void read(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader) {
         call.deferWithoutRecord();
         copies++;
-        new DeviceRead(this, call, stream, bytes, pieceBytes, reader).begin();
+        new DeviceRead(this, call, stream, bytes, pieceBytes, reader, null).begin();
+    }
+
+    /**
+     * Writes device memory straight to the guest's, and then sends the call's reply. Does not wait.
+     *
+     * @param call the request; this method defers it.
+     * @param stream the stream.
+     * @param bytes length, 0 for none.
+     * @param pieceBytes length of each piece except the last; at most MAX_BULK_BYTES.
+     * @param reader issues the copies.
+     * @param place the guest's memory; {@link Outbox#guestMemory} is not null.
+     */
+    public void readInto(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader,
+        GuestPlace place) {
+        call.deferWithoutRecord();
+        copies++;
+        new DeviceRead(this, call, stream, bytes, pieceBytes, reader, place).begin();
+    }
+
+    /**
+     * Where a guest wants the bytes of a copy.
+     *
+     * @param address of the first byte, in the guest's process.
+     * @param key that admits to the memory there.
+     */
+    public record GuestPlace(long address, int key) {
     }
 
     /** Announces further work, which the markers of earlier {@link #whenReached} calls do not cover. */
@@ -326,6 +358,28 @@ public final class StreamWork {
     /** Lets stripes or the like carry the data of long copies. */
     public void useLanes(DataLanes lanes) {
         outbox.useLanes(lanes);
+    }
+
+    /** Memory of the guest that the carrier writes by itself; null where it cannot. */
+    public GuestMemory guestMemory() {
+        return outbox.guestMemory();
+    }
+
+    /**
+     * Writes a piece to the guest's memory.
+     *
+     * @return CUresult; on an error the buffer has been given back.
+     */
+    int write(GuestPlace place, long offset, DataBuffers.Buffer buffer, int bytes) {
+        try {
+            guestMemory().write(place.address() + offset, place.key(), buffer.staging(), bytes,
+                () -> buffers.give(buffer));
+            return 0;
+        } catch (IOException e) {
+            LOG.log(Level.WARNING, "staging memory cannot be registered for RDMA: {0}", e.getMessage());
+            buffers.give(buffer);
+            return CudaResult.OUT_OF_MEMORY;
+        }
     }
 
     /** Sends a piece, and gives its buffer back once it has been sent. */

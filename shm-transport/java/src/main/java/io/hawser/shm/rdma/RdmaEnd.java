@@ -43,7 +43,18 @@ public final class RdmaEnd implements AutoCloseable {
 
     private final MemorySegment end;
     private final MemorySegment words;
+    private final MemorySegment ticket = Arena.ofAuto().allocate(ValueLayout.JAVA_LONG);
     private MemorySegment mirror;
+
+    /**
+     * Memory that the device reads and writes by itself, of this end.
+     *
+     * @param handle of the C library.
+     * @param address of its first byte in this process.
+     * @param key by which the other end writes it, if it may.
+     */
+    public record Registration(MemorySegment handle, long address, int key) {
+    }
 
     private RdmaEnd(MemorySegment end) {
         this.end = end;
@@ -200,6 +211,72 @@ public final class RdmaEnd implements AutoCloseable {
     public int returnChunk(int chunk, int offset, int bytes, int result) {
         try {
             return (int) RdmaLibrary.RETURN_CHUNK.invokeExact(end, chunk, offset, bytes, result);
+        } catch (Throwable e) {
+            throw unexpected(e);
+        }
+    }
+
+    /**
+     * Registers memory, which must stay until {@link #unregister} or {@link #close}. Any thread.
+     *
+     * @param memory native memory.
+     * @param isWritable whether the other end may write it, by its address and key.
+     * @throws IOException if the device refuses; the message gives the reason.
+     */
+    public Registration register(MemorySegment memory, boolean isWritable) throws IOException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment error = arena.allocate(ERROR_BYTES);
+            MemorySegment handle = (MemorySegment) RdmaLibrary.REGISTER.invokeExact(end, memory, memory.byteSize(),
+                isWritable, error, (long) ERROR_BYTES);
+            if (handle.address() == 0) {
+                throw new IOException(text(error));
+            }
+            return new Registration(handle, memory.address(), (int) RdmaLibrary.KEY.invokeExact(handle));
+        } catch (IOException e) {
+            throw e;
+        } catch (Throwable e) {
+            throw unexpected(e);
+        }
+    }
+
+    /**
+     * Ends a registration, after all that was written from it has left, or after a limit. The other end's next write to
+     * this memory loses the connection.
+     *
+     * @param limitMs the longest wait.
+     */
+    public void unregister(Registration registration, int limitMs) {
+        try {
+            RdmaLibrary.UNREGISTER.invokeExact(end, registration.handle(), limitMs);
+        } catch (Throwable e) {
+            throw unexpected(e);
+        }
+    }
+
+    /**
+     * Writes registered bytes to memory of the other end, ahead of all that is sent later. They must not change until
+     * {@link #written} has reached the ticket. One caller at a time.
+     *
+     * @param from the first bytes of registered memory.
+     * @param bytes their number.
+     * @param to address in the other end's process.
+     * @param key the other end's.
+     * @return the ticket, over 0; -1 after the connection is lost.
+     */
+    public long write(Registration from, int bytes, long to, int key) {
+        try {
+            int rc = (int) RdmaLibrary.WRITE.invokeExact(end, from.handle(), MemorySegment.ofAddress(from.address()),
+                bytes, to, key, ticket);
+            return rc == 0 ? ticket.get(ValueLayout.JAVA_LONG, 0) : -1;
+        } catch (Throwable e) {
+            throw unexpected(e);
+        }
+    }
+
+    /** The ticket up to which all writes are done. Any thread. */
+    public long written() {
+        try {
+            return (long) RdmaLibrary.WRITTEN.invokeExact(end);
         } catch (Throwable e) {
             throw unexpected(e);
         }

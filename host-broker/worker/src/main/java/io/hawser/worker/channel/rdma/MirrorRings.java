@@ -25,6 +25,7 @@ final class MirrorRings implements GuestRings {
 
     private final RdmaEnd end;
     private final StreamSocket socket;
+    private final RemoteMemory memory;
     private final RingReader commands;
     private final RingWriter replies;
     private final Sleep sleep;
@@ -37,6 +38,7 @@ final class MirrorRings implements GuestRings {
     MirrorRings(RdmaEnd end, StreamSocket socket, EventFd doorbell) {
         this.end = end;
         this.socket = socket;
+        memory = new RemoteMemory(end);
         commands = new RingReader(end.mirror(), RecordLayout.MIRROR_COMMAND_OFFSET, RecordLayout.MIRROR_RING_BYTES,
             end.words(), RdmaEnd.OWN_HEAD_OFFSET, RdmaEnd.PEER_TAIL_OFFSET);
         replies = new RingWriter(end.mirror(), RecordLayout.MIRROR_REPLY_OFFSET, RecordLayout.MIRROR_RING_BYTES,
@@ -52,6 +54,11 @@ final class MirrorRings implements GuestRings {
     @Override
     public RingWriter replies() {
         return replies;
+    }
+
+    /** The guest's memory, which this end writes. */
+    RemoteMemory memory() {
+        return memory;
     }
 
     @Override
@@ -94,7 +101,7 @@ final class MirrorRings implements GuestRings {
         if (done < 0) {
             loseConnection();
         }
-        return done != 0;
+        return memory.settle() | done != 0;
     }
 
     private void loseConnection() {
@@ -105,6 +112,7 @@ final class MirrorRings implements GuestRings {
     /** Notes the first reason for which the session cannot go on. */
     void lose(String reason) {
         isLost = true;
+        memory.lose();
         if (departure == null) {
             departure = reason;
         }
@@ -141,6 +149,7 @@ final class MirrorRings implements GuestRings {
             LOG.log(Level.DEBUG, "the guest may not have all replies: {0}", end.fault());
         }
         isLost = true;
+        memory.lose();
         socket.shutdown();
     }
 

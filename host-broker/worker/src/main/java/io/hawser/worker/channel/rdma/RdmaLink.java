@@ -4,6 +4,7 @@ import io.hawser.shm.os.EventFd;
 import io.hawser.shm.os.StreamSocket;
 import io.hawser.shm.rdma.RdmaEnd;
 import io.hawser.shm.wire.RecordWriter;
+import io.hawser.worker.channel.GuestMemory;
 import io.hawser.worker.channel.GuestWatch;
 import io.hawser.worker.channel.ring.RingLink;
 import java.io.ByteArrayOutputStream;
@@ -65,6 +66,11 @@ public final class RdmaLink extends RingLink {
             }
         }
         super.flush();
+    }
+
+    @Override
+    public GuestMemory guestMemory() {
+        return rings.memory();
     }
 
     @Override

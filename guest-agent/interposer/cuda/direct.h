@@ -1,0 +1,45 @@
+/*
+ * Pinned memory that the network adapter reads and writes by itself: copies over RDMA, without a copy by the processor.
+ *
+ * A block is registered with the adapter when its first long copy comes, because registering costs more than a short copy
+ * does. It stays registered until the program gives it up, or a device takes its bytes over (shadow.h). Memory that
+ * the adapter refuses, for example for the limit of locked memory, is copied by the processor.
+ */
+#ifndef HWS_DIRECT_H
+#define HWS_DIRECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hws_direct_block;
+
+/* Registered memory that a copy uses. */
+typedef struct hws_direct {
+    struct hws_direct_block *block;
+    void *registered; /* for hws_bulk_copy_t and hws_rdma_write() */
+    uint32_t key;     /* by which the worker writes it */
+} hws_direct_t;
+
+/*
+ * Begins a copy of pinned memory, at least 1 byte. `writes`: the copy writes the memory. Returns false, with nothing begun, over another carrier,
+ * for memory that is not pinned or not registered, and for a short copy of a block that is not registered yet. Any
+ * thread, like all functions here.
+ */
+bool hws_direct_begin(hws_direct_t *direct_p, const void *host, uint64_t bytes, bool writes);
+
+/* Ends the copy's use of the registration: its requests have been posted, and its record has been sent. */
+void hws_direct_end(const hws_direct_t *direct);
+
+/*
+ * Ends the registration of a block that starts here, if it has one, when the adapter has read what was posted. The caller
+ * has waited for all copies to it.
+ */
+void hws_direct_forget(const void *base);
+
+/*
+ * Where the worker's copy area lies, and its key, for hws_rdma_write(). Returns false when the worker gives none; its
+ * bytes then travel in records.
+ */
+bool hws_direct_area(uint64_t *address_p, uint32_t *key_p);
+
+#endif
