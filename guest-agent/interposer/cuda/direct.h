@@ -21,9 +21,9 @@ typedef struct hws_direct {
 } hws_direct_t;
 
 /*
- * Begins a copy of pinned memory, at least 1 byte. `writes`: the copy writes the memory. Returns false, with nothing begun, over another carrier,
- * for memory that is not pinned or not registered, and for a short copy of a block that is not registered yet. Any
- * thread, like all functions here.
+ * Begins a copy of pinned memory, at least 1 byte. `writes`: the copy writes the memory. Returns false, with nothing
+ * begun, over another carrier, for memory that is not pinned or not registered, and for a short copy of a block that is
+ * not registered yet. Any thread, like all functions here.
  */
 bool hws_direct_begin(hws_direct_t *direct_p, const void *host, uint64_t bytes, bool writes);
 

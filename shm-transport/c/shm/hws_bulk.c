@@ -188,23 +188,22 @@ void hws_bulk_copy_plainly(hws_job_t *job, const hws_bulk_part_t *part) {
     atomic_fetch_add(&job->sent, 1);
 }
 
-/* The bytes of a part in the program's memory, if they lie there without gaps; else NULL. */
-static const uint8_t *unbroken(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
+/* Whether the bytes of a part lie in the program's memory without gaps. */
+static bool is_unbroken(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
     bool rows_touch = part->rows == 1 || copy->pitch == part->width;
-    bool slices_touch = part->slices == 1 || (rows_touch && copy->slice_pitch == part->width * part->rows);
-    return rows_touch && slices_touch ? copy->host + part->slice * copy->slice_pitch + part->row * copy->pitch + part->x
-                                      : NULL;
+    return rows_touch && (part->slices == 1 || copy->slice_pitch == part->width * part->rows);
 }
 
 /* Takes a part's bytes to the other end, where the chunk has them as soon as a later record arrives. */
 static int put_part(const hws_job_t *job, const hws_bulk_part_t *part, uint32_t chunk) {
+    const hws_bulk_copy_t *copy = job->copy;
     const hws_chunks_t *chunks = job->chunks;
-    const uint8_t *from = job->copy->registered == NULL ? NULL : unbroken(job->copy, part);
     uint32_t bytes = (uint32_t) (part->width * part->rows * part->slices);
-    if (from != NULL) {
-        return chunks->put_from(job->copy->registered, from, chunk, bytes);
+    if (copy->registered != NULL && is_unbroken(copy, part)) {
+        const uint8_t *from = copy->host + part->slice * copy->slice_pitch + part->row * copy->pitch + part->x;
+        return chunks->put_from(copy->registered, from, chunk, bytes);
     }
-    hws_bulk_move(job->copy, part, chunks->bytes + chunk * chunks->chunk_bytes);
+    hws_bulk_move(copy, part, chunks->bytes + chunk * chunks->chunk_bytes);
     return chunks->put == NULL ? 0 : chunks->put(chunk, bytes);
 }
 
