@@ -12,10 +12,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -28,25 +27,16 @@ class CommunicationIT {
     @TempDir
     private static Path stateDir;
     private static BrokerProcess broker;
+    @RegisterExtension
+    static final OwnBroker OWN = new OwnBroker();
 
     @BeforeAll
     static void startBroker() throws Exception {
         assumeTrue(Files.getOwner(Path.of("/proc/self")).getName().equals("root"), "only root makes namespaces");
-        broker = BrokerProcess.start("communication", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
-            Map.of("hawser.gpu.software.devices", "2", "hawser.vgpus.default.gpus", "all",
-                "hawser.vgpus.default.communication", "host")));
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        if (broker != null) {
-            broker.close();
-        }
-    }
-
-    @AfterEach
-    void nothingIsLeft() {
-        broker.awaitIdle();
+        broker = OWN.keep(BrokerProcess.start("communication", stateDir.resolve("broker"),
+            BrokerProcess.withQuickWorkers(
+                Map.of("hawser.gpu.software.devices", "2", "hawser.vgpus.default.gpus", "all",
+                    "hawser.vgpus.default.communication", "host"))));
     }
 
     @ParameterizedTest

@@ -13,11 +13,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIf;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -32,6 +31,8 @@ class DashboardIT {
     @TempDir
     private static Path stateDir;
     private static BrokerProcess broker;
+    @RegisterExtension
+    static final OwnBroker OWN = new OwnBroker();
 
     /** Condition of the class: an assumption in {@link #startBroker} would report no test at all. */
     static boolean hasBrowser() {
@@ -40,8 +41,8 @@ class DashboardIT {
 
     @BeforeAll
     static void startBroker() throws Exception {
-        broker = BrokerProcess.start("dashboard", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
-            Map.of("hawser.gpu.software.devices", "2")));
+        broker = OWN.keep(BrokerProcess.start("dashboard", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
+            Map.of("hawser.gpu.software.devices", "2"))));
         makeViewer();
     }
 
@@ -53,18 +54,6 @@ class DashboardIT {
         process.getOutputStream().close();
         assertTrue(process.waitFor(Await.LIMIT.toSeconds(), TimeUnit.SECONDS));
         assertEquals(0, process.exitValue(), () -> "see browser-user.log");
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        if (broker != null) {
-            broker.close();
-        }
-    }
-
-    @AfterEach
-    void nothingIsLeft() {
-        broker.awaitIdle();
     }
 
     private static ObjectNode given() throws IOException {

@@ -14,10 +14,9 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -32,22 +31,12 @@ class FaultsIT {
     @TempDir
     private static Path folder;
     private static BrokerProcess broker;
+    @RegisterExtension
+    static final OwnBroker OWN = new OwnBroker();
 
     @BeforeAll
     static void startBroker() throws IOException {
-        broker = BrokerProcess.start("faults", folder.resolve("faults"), BrokerProcess.AWAITED_WORKERS);
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        if (broker != null) {
-            broker.close();
-        }
-    }
-
-    @AfterEach
-    void nothingIsLeft() {
-        broker.awaitIdle();
+        broker = OWN.keep(BrokerProcess.start("faults", folder.resolve("faults"), BrokerProcess.AWAITED_WORKERS));
     }
 
     private static GuestProgram hold(Carrier carrier, String... arguments) throws IOException {

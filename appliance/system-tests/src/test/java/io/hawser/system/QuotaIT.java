@@ -9,10 +9,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -26,23 +25,13 @@ class QuotaIT {
     @TempDir
     private static Path stateDir;
     private static BrokerProcess broker;
+    @RegisterExtension
+    static final OwnBroker OWN = new OwnBroker();
 
     @BeforeAll
     static void startBroker() throws Exception {
-        broker = BrokerProcess.start("quota", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
-            Map.of("hawser.vgpus.default.memory-bytes", Long.toString(QUOTA_MEBIBYTES * MEBIBYTE))));
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        if (broker != null) {
-            broker.close();
-        }
-    }
-
-    @AfterEach
-    void nothingIsLeft() {
-        broker.awaitIdle();
+        broker = OWN.keep(BrokerProcess.start("quota", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
+            Map.of("hawser.vgpus.default.memory-bytes", Long.toString(QUOTA_MEBIBYTES * MEBIBYTE)))));
     }
 
     private static long heldBytes() throws IOException, InterruptedException {

@@ -10,10 +10,9 @@ import java.nio.file.StandardCopyOption;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -27,6 +26,8 @@ class RdmaIT {
     @TempDir
     private static Path fabric;
     private static BrokerProcess broker;
+    @RegisterExtension
+    static final OwnBroker OWN = new OwnBroker();
 
     @BeforeAll
     static void startBroker() throws Exception {
@@ -34,19 +35,7 @@ class RdmaIT {
         Files.copy(Chain.RDMA, Chain.WORKER.resolve(Chain.RDMA.getFileName()), StandardCopyOption.REPLACE_EXISTING);
         Map<String, String> settings = new HashMap<>(BrokerProcess.withRdma(fabric));
         settings.put("hawser.vgpus.default.rdma", "true");
-        broker = BrokerProcess.start("rdma", folder, settings);
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        if (broker != null) {
-            broker.close();
-        }
-    }
-
-    @AfterEach
-    void nothingIsLeft() {
-        broker.awaitIdle();
+        broker = OWN.keep(BrokerProcess.start("rdma", folder, settings));
     }
 
     private static Map<String, String> guest(BrokerProcess broker, String carrier) {

@@ -10,10 +10,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -28,23 +27,14 @@ class SeveralGpusIT {
     @TempDir
     private static Path stateDir;
     private static BrokerProcess broker;
+    @RegisterExtension
+    static final OwnBroker OWN = new OwnBroker();
 
     @BeforeAll
     static void startBroker() throws Exception {
-        broker = BrokerProcess.start("several-gpus", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
-            Map.of("hawser.gpu.software.devices", DEVICES, "hawser.vgpus.default.gpus", "all")));
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        if (broker != null) {
-            broker.close();
-        }
-    }
-
-    @AfterEach
-    void nothingIsLeft() {
-        broker.awaitIdle();
+        broker =
+            OWN.keep(BrokerProcess.start("several-gpus", stateDir.resolve("broker"), BrokerProcess.withQuickWorkers(
+                Map.of("hawser.gpu.software.devices", DEVICES, "hawser.vgpus.default.gpus", "all"))));
     }
 
     @ParameterizedTest

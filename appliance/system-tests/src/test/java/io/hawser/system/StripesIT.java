@@ -8,10 +8,9 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -23,22 +22,12 @@ class StripesIT {
     @TempDir
     private static Path folder;
     private static BrokerProcess broker;
+    @RegisterExtension
+    static final OwnBroker OWN = new OwnBroker();
 
     @BeforeAll
     static void startBroker() throws Exception {
-        broker = BrokerProcess.start("stripes", folder, BrokerProcess.withQuickWorkers(Map.of()));
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        if (broker != null) {
-            broker.close();
-        }
-    }
-
-    @AfterEach
-    void nothingIsLeft() {
-        broker.awaitIdle();
+        broker = OWN.keep(BrokerProcess.start("stripes", folder, BrokerProcess.withQuickWorkers(Map.of())));
     }
 
     /** Runs a program, and returns the number of its stripes. */

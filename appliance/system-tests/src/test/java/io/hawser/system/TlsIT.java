@@ -11,11 +11,10 @@ import java.nio.file.StandardCopyOption;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIf;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -29,13 +28,15 @@ class TlsIT {
     private static Path certificate;
     private static Path key;
     private static BrokerProcess broker;
+    @RegisterExtension
+    static final OwnBroker OWN = new OwnBroker();
 
     @BeforeAll
     static void startBroker() throws Exception {
         certificates = new Certificates(folder.resolve("certificates"));
         certificate = certificates.certificate("server", "IP:127.0.0.1,DNS:localhost", 30);
         key = certificates.key("server");
-        broker = BrokerProcess.start("tls", folder.resolve("tls"), settings(certificate), certificates);
+        broker = OWN.keep(BrokerProcess.start("tls", folder.resolve("tls"), settings(certificate), certificates));
     }
 
     private static Map<String, String> settings(Path certificate) {
@@ -48,18 +49,6 @@ class TlsIT {
         Process cache = new ProcessBuilder("sh", "-c", "PATH=$PATH:/sbin:/usr/sbin ldconfig -p").start();
         String libraries = new String(cache.getInputStream().readAllBytes());
         return cache.waitFor() == 0 && Stream.of("libssl.so.3", "libssl.so.1.1").anyMatch(libraries::contains);
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        if (broker != null) {
-            broker.close();
-        }
-    }
-
-    @AfterEach
-    void nothingIsLeft() {
-        broker.awaitIdle();
     }
 
     private static String port(String endpoint) {
