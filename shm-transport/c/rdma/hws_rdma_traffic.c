@@ -347,10 +347,14 @@ int hws_rdma_progress(hws_rdma_t *rdma) {
     return rc != 0 ? -1 : count > 0;
 }
 
+static int request_event(hws_rdma_t *rdma, struct ibv_cq *queue) {
+    int rc = ibv_req_notify_cq(queue, 0);
+    return rc == 0 ? 0 : hws_rdma_lose(rdma, "the RDMA connection is lost: no events: %s", strerror(rc));
+}
+
 int hws_rdma_arm(hws_rdma_t *rdma) {
-    int rc = ibv_req_notify_cq(rdma->received, 0);
-    if (rc != 0) {
-        return hws_rdma_lose(rdma, "the RDMA connection is lost: no events: %s", strerror(rc));
+    if (request_event(rdma, rdma->received) != 0) {
+        return -1;
     }
     /* A thread that took a completion before this has now updated the words, so the caller's next look sees them. */
     pthread_mutex_lock(&rdma->receive_lock);
@@ -358,9 +362,8 @@ int hws_rdma_arm(hws_rdma_t *rdma) {
     if (atomic_load(&rdma->completed) >= atomic_load(&rdma->ticketed)) {
         return 0;
     }
-    rc = ibv_req_notify_cq(rdma->sent, 0);
-    if (rc != 0) {
-        return hws_rdma_lose(rdma, "the RDMA connection is lost: no events: %s", strerror(rc));
+    if (request_event(rdma, rdma->sent) != 0) {
+        return -1;
     }
     pthread_mutex_lock(&rdma->send_lock);
     while (hws_rdma_reap(rdma) && !atomic_load(&rdma->lost)) { /* what came before the request gives no event */
