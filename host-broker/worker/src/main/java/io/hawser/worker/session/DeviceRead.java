@@ -75,10 +75,8 @@ final class DeviceRead {
             : reader.read(buffer.staging().segment().asSlice(0, bytes), 0, stream.stream());
         work.whenReached(stream, status -> {
             int ended = refused != 0 ? refused : status;
-            if (ended == 0 && place != null) {
-                ended = work.write(place, 0, buffer, (int) bytes);
-            } else if (ended == 0) {
-                work.send(call, 0, buffer, (int) bytes);
+            if (ended == 0) {
+                ended = deliver(0, buffer, (int) bytes);
             } else if (buffer != null) {
                 work.buffers().give(buffer);
             }
@@ -169,15 +167,24 @@ final class DeviceRead {
         });
     }
 
+    /**
+     * Sends a piece, without lanes.
+     *
+     * @return CUresult; on an error the buffer has been given back.
+     */
+    private int deliver(long offset, Buffer buffer, int length) {
+        if (place != null) {
+            return work.write(place, offset, buffer, length);
+        }
+        work.send(call, offset, buffer, length);
+        return 0;
+    }
+
     /** Sends a piece. Behind the last one, all later records wait for those of a long copy. */
     private void send(long offset, Buffer buffer, int length) {
-        if (place != null) {
-            int refused = work.write(place, offset, buffer, length);
+        if (place != null || bytes < RecordLayout.LONG_COPY_BYTES) {
+            int refused = deliver(offset, buffer, length);
             result = result == 0 ? refused : result;
-            return;
-        }
-        if (bytes < RecordLayout.LONG_COPY_BYTES) {
-            work.send(call, offset, buffer, length);
             return;
         }
         usesLanes |= work.sendByLanes(call, offset, buffer, length);

@@ -319,9 +319,7 @@ public final class StreamWork {
      * @param reader issues the copies.
      */
     public void read(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader) {
-        call.deferWithoutRecord();
-        copies++;
-        new DeviceRead(this, call, stream, bytes, pieceBytes, reader, null).begin();
+        readInto(call, stream, bytes, pieceBytes, reader, null);
     }
 
     /**
@@ -332,7 +330,7 @@ public final class StreamWork {
      * @param bytes length, 0 for none.
      * @param pieceBytes length of each piece except the last; at most MAX_BULK_BYTES.
      * @param reader issues the copies.
-     * @param place the guest's memory; {@link Outbox#guestMemory} is not null.
+     * @param place the guest's memory, where {@link #guestMemory} is not null; null as {@link #read}.
      */
     public void readInto(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader,
         GuestPlace place) {
