@@ -118,20 +118,18 @@ CUresult hws_copy_to_device(const hws_bulk_copy_t *copy, CUdeviceptr dst, hws_ho
         }
         HWS_TRY(hws_copy_wait(stream));
     }
-    if (!hws_copy_in_chunks(copy->width * copy->rows * copy->slices, true)) {
-        hws_tls.passing = true;
-        CUresult result = now(copy);
-        hws_tls.passing = false;
-        HWS_TRY(result);
-        return wait ? hws_copy_end(dst, stream) : CUDA_SUCCESS;
-    }
-    uint64_t span = (copy->slices - 1) * copy->slice_pitch + (copy->rows - 1) * copy->pitch + copy->width;
-    hws_bulk_copy_t chunked = *copy;
+    const bool in_chunks = hws_copy_in_chunks(copy->width * copy->rows * copy->slices, true);
     hws_direct_t direct;
-    bool is_direct = host == HWS_HOST_PINNED && hws_direct_begin(&direct, copy->host, span, false);
-    chunked.registered = is_direct ? direct.registered : NULL;
+    hws_bulk_copy_t registered;
+    bool is_direct =
+        in_chunks && host == HWS_HOST_PINNED && hws_direct_begin(&direct, copy->host, hws_bulk_span(copy), false);
+    if (is_direct) {
+        registered = *copy;
+        registered.registered = direct.registered;
+        copy = &registered;
+    }
     hws_tls.passing = true;
-    CUresult result = (CUresult) hws_bulk_run(&chunked);
+    CUresult result = in_chunks ? (CUresult) hws_bulk_run(copy) : now(copy);
     hws_tls.passing = false;
     if (is_direct) {
         hws_direct_end(&direct);

@@ -115,9 +115,9 @@ static CUresult send_bytes(uint64_t offset, const uint8_t *bytes, uint64_t count
 /* Lets the adapter carry the bytes to the copy area. They are there before the record that acknowledges the part. */
 static CUresult write_bytes(const hws_direct_t *direct, uint64_t area, uint32_t key, const uint8_t *bytes,
                             uint64_t count) {
+    hws_rdma_t *rdma = hws_rdma_session();
     for (uint64_t at = 0; at < count; at += WRITE_BYTES) {
         uint64_t part = count - at < WRITE_BYTES ? count - at : WRITE_BYTES;
-        hws_rdma_t *rdma = hws_rdma_session();
         if (rdma == NULL
             || hws_rdma_write(rdma, direct->registered, bytes + at, (uint32_t) part, area + at, key, NULL) != 0) {
             return CUDA_ERROR_UNKNOWN; /* the session is over, which its next call reports */
@@ -143,11 +143,11 @@ static CUresult carry_bytes(uint64_t offset, const uint8_t *bytes, uint64_t coun
 static CUresult send_part(const hws_deferred_t *deferred, uint64_t index) {
     const hws_bulk_copy_t *copy = &deferred->copy;
     const hws_bulk_part_t part = hws_bulk_part(&deferred->plan, copy, index);
-    const uint8_t *first = copy->host + part.slice * copy->slice_pitch + part.row * copy->pitch + part.x;
+    const uint8_t *first = hws_bulk_place(copy, &part);
     uint64_t bytes = part.width * part.rows * part.slices;
-    bool contiguous = part.slices == 1 && (part.rows == 1 || copy->pitch == part.width);
+    bool unbroken = hws_bulk_is_unbroken(copy, &part);
     hws_plain_copy_t plain;
-    if (contiguous && hws_shadow_begin_copy(&plain, first, bytes)) {
+    if (unbroken && hws_shadow_begin_copy(&plain, first, bytes)) {
         CUresult result = carry_bytes(deferred->offset, first, bytes);
         hws_shadow_end_copy(&plain);
         return result;
@@ -155,7 +155,7 @@ static CUresult send_part(const hws_deferred_t *deferred, uint64_t index) {
     if (gathered == NULL && (gathered = malloc(LARGE_BYTES)) == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (contiguous) {
+    if (unbroken) {
         HWS_TRY(hws_mirror_copy(gathered, (uint64_t) (uintptr_t) first, bytes, false));
     } else {
         hws_bulk_move(copy, &part, gathered);
@@ -236,8 +236,7 @@ CUresult hws_deferred_issue(const hws_bulk_copy_t *copy, CUstream stream) {
 static bool reads(const hws_deferred_t *deferred, uintptr_t base, uint64_t bytes) {
     const hws_bulk_copy_t *copy = &deferred->copy;
     uintptr_t from = (uintptr_t) copy->host;
-    uint64_t span = (copy->slices - 1) * copy->slice_pitch + (copy->rows - 1) * copy->pitch + copy->width;
-    return from < base + bytes && base < from + span;
+    return from < base + bytes && base < from + hws_bulk_span(copy);
 }
 
 void hws_deferred_forget(const void *base, uint64_t bytes) {

@@ -7,8 +7,8 @@
 #include "rdma/hws_rdma_carrier.h"
 
 #include <pthread.h>
+#include <search.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A record carries up to 16 KiB at the cost of a message. Registering a page costs about as much as copying it. */
 #define LEAST_BYTES (16u << 10)
@@ -24,43 +24,18 @@ typedef struct hws_direct_block {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unused = PTHREAD_COND_INITIALIZER;
-static hws_direct_block_t **blocks; /* by ascending base */
-static size_t count, capacity;
+static void *blocks; /* a tree of tsearch(), by base */
 
-/* The place of the first block whose base is not below. Lock held. */
-static size_t place_of(uint64_t base) {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (blocks[middle]->base < base) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+static int by_base(const void *one, const void *other) {
+    uint64_t first = ((const hws_direct_block_t *) one)->base, second = ((const hws_direct_block_t *) other)->base;
+    return first < second ? -1 : first > second;
 }
 
+/* Lock held. */
 static hws_direct_block_t *find(uint64_t base) {
-    size_t place = place_of(base);
-    return place < count && blocks[place]->base == base ? blocks[place] : NULL;
-}
-
-static bool insert(hws_direct_block_t *block) {
-    if (count == capacity) {
-        size_t wanted = capacity == 0 ? 64 : 2 * capacity;
-        hws_direct_block_t **larger = realloc(blocks, wanted * sizeof *larger);
-        if (larger == NULL) {
-            return false;
-        }
-        blocks = larger;
-        capacity = wanted;
-    }
-    size_t place = place_of(block->base);
-    memmove(blocks + place + 1, blocks + place, (count - place) * sizeof *blocks);
-    blocks[place] = block;
-    count++;
-    return true;
+    const hws_direct_block_t wanted = {.base = base};
+    hws_direct_block_t *const *found = tfind(&wanted, &blocks, by_base);
+    return found == NULL ? NULL : *found;
 }
 
 static void log_refusal(const hws_range_t *range, const char *reason) {
@@ -91,7 +66,7 @@ static hws_direct_block_t *enter(hws_rdma_t *rdma, const hws_range_t *range) {
     if (block->memory == NULL) {
         log_refusal(range, reason);
     }
-    if (insert(block)) {
+    if (tsearch(block, &blocks, by_base) != NULL) {
         return block;
     }
     if (block->memory != NULL) {
@@ -140,9 +115,7 @@ void hws_direct_forget(const void *base) {
         block = find((uint64_t) (uintptr_t) base);
     }
     if (block != NULL) {
-        size_t place = place_of(block->base);
-        memmove(blocks + place, blocks + place + 1, (count - place - 1) * sizeof *blocks);
-        count--;
+        tdelete(block, &blocks, by_base);
     }
     pthread_mutex_unlock(&lock);
     if (block != NULL && block->memory != NULL && rdma != NULL) { /* else the end has gone, with all registrations */
@@ -151,22 +124,21 @@ void hws_direct_forget(const void *base) {
     free(block);
 }
 
+static bool area_given;
+static uint64_t area_address;
+static uint32_t area_key;
+
+static void open_area(void) {
+    area_given = hws_call_hwsCopyAreaOpen(&area_address, &area_key) == CUDA_SUCCESS;
+}
+
 bool hws_direct_area(uint64_t *address_p, uint32_t *key_p) {
-    static pthread_mutex_t area_lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool asked, given;
-    static uint64_t address;
-    static uint32_t key;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (hws_rdma_session() == NULL) {
         return false;
     }
-    pthread_mutex_lock(&area_lock);
-    if (!asked) {
-        asked = true;
-        given = hws_call_hwsCopyAreaOpen(&address, &key) == CUDA_SUCCESS;
-    }
-    *address_p = address;
-    *key_p = key;
-    bool known = given;
-    pthread_mutex_unlock(&area_lock);
-    return known;
+    pthread_once(&once, open_area);
+    *address_p = area_address;
+    *key_p = area_key;
+    return area_given;
 }

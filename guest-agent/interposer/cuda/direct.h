@@ -1,7 +1,7 @@
 /*
  * Pinned memory that the network adapter reads and writes by itself: copies over RDMA, without a copy by the processor.
  *
- * A block is registered with the adapter when its first long copy comes, because registering costs more than a short copy
+ * A block is registered with the adapter at its first long copy, because registering costs more than a short copy
  * does. It stays registered until the program gives it up, or a device takes its bytes over (shadow.h). Memory that
  * the adapter refuses, for example for the limit of locked memory, is copied by the processor.
  */
@@ -21,9 +21,9 @@ typedef struct hws_direct {
 } hws_direct_t;
 
 /*
- * Begins a copy of pinned memory, at least 1 byte. `writes`: the copy writes the memory. Returns false, with nothing
- * begun, over another carrier, for memory that is not pinned or not registered, and for a short copy of a block that is
- * not registered yet. Any thread, like all functions here.
+ * Begins a copy of pinned memory, at least 1 byte. `writes`: the copy writes the memory. Any thread, like all functions
+ * here. Returns false, with nothing begun, if the adapter cannot carry the bytes: over another carrier, and for memory
+ * that is not pinned or that the adapter refuses. A short copy registers no block, so it gets false before a long one.
  */
 bool hws_direct_begin(hws_direct_t *direct_p, const void *host, uint64_t bytes, bool writes);
 

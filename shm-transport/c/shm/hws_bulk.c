@@ -145,6 +145,19 @@ hws_bulk_part_t hws_bulk_part(const hws_bulk_plan_t *plan, const hws_bulk_copy_t
     return part;
 }
 
+uint64_t hws_bulk_span(const hws_bulk_copy_t *copy) {
+    return (copy->slices - 1) * copy->slice_pitch + (copy->rows - 1) * copy->pitch + copy->width;
+}
+
+uint8_t *hws_bulk_place(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
+    return copy->host + part->slice * copy->slice_pitch + part->row * copy->pitch + part->x;
+}
+
+bool hws_bulk_is_unbroken(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
+    bool rows_touch = part->rows == 1 || copy->pitch == part->width;
+    return rows_touch && (part->slices == 1 || copy->slice_pitch == part->width * part->rows);
+}
+
 void hws_bulk_move(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint8_t *buffer) {
     uint64_t width = part->width, rows = part->rows;
     if (width == copy->pitch || rows == 1) {
@@ -152,7 +165,7 @@ void hws_bulk_move(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uin
         rows = 1;
     }
     for (uint64_t z = 0; z < part->slices; z++) {
-        uint8_t *host = copy->host + (part->slice + z) * copy->slice_pitch + part->row * copy->pitch + part->x;
+        uint8_t *host = hws_bulk_place(copy, part) + z * copy->slice_pitch;
         for (uint64_t y = 0; y < rows; y++, host += copy->pitch, buffer += width) {
             if (copy->to_device) {
                 memcpy(buffer, host, width);
@@ -188,20 +201,13 @@ void hws_bulk_copy_plainly(hws_job_t *job, const hws_bulk_part_t *part) {
     atomic_fetch_add(&job->sent, 1);
 }
 
-/* Whether the bytes of a part lie in the program's memory without gaps. */
-static bool is_unbroken(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
-    bool rows_touch = part->rows == 1 || copy->pitch == part->width;
-    return rows_touch && (part->slices == 1 || copy->slice_pitch == part->width * part->rows);
-}
-
 /* Takes a part's bytes to the other end, where the chunk has them as soon as a later record arrives. */
 static int put_part(const hws_job_t *job, const hws_bulk_part_t *part, uint32_t chunk) {
     const hws_bulk_copy_t *copy = job->copy;
     const hws_chunks_t *chunks = job->chunks;
     uint32_t bytes = (uint32_t) (part->width * part->rows * part->slices);
-    if (copy->registered != NULL && is_unbroken(copy, part)) {
-        const uint8_t *from = copy->host + part->slice * copy->slice_pitch + part->row * copy->pitch + part->x;
-        return chunks->put_from(copy->registered, from, chunk, bytes);
+    if (copy->registered != NULL && hws_bulk_is_unbroken(copy, part)) {
+        return chunks->put_from(copy->registered, hws_bulk_place(copy, part), chunk, bytes);
     }
     hws_bulk_move(copy, part, chunks->bytes + chunk * chunks->chunk_bytes);
     return chunks->put == NULL ? 0 : chunks->put(chunk, bytes);

@@ -64,6 +64,15 @@ hws_bulk_plan_t hws_bulk_plan(const hws_bulk_copy_t *copy, uint64_t limit);
 /* Part number `index`, from 0. */
 hws_bulk_part_t hws_bulk_part(const hws_bulk_plan_t *plan, const hws_bulk_copy_t *copy, uint64_t index);
 
+/* Bytes from the first to the last one of a copy in the program's memory, with the gaps between them. */
+uint64_t hws_bulk_span(const hws_bulk_copy_t *copy);
+
+/* Where a part begins in the program's memory. */
+uint8_t *hws_bulk_place(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part);
+
+/* Whether the bytes of a part lie in the program's memory without gaps. */
+bool hws_bulk_is_unbroken(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part);
+
 /* Moves a part between the program's memory and a buffer, in which rows and slices lie one after the other. */
 void hws_bulk_move(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, uint8_t *buffer);
 
@@ -109,9 +118,9 @@ void hws_bulk_use_chunks(const hws_chunks_t *chunks);
 bool hws_bulk_serves(uint64_t bytes);
 
 /*
- * Copies. To the device it returns when all bytes have been read and all records sent; bytes of registered memory are read
- * before the device copies them. To the host it returns when all
- * bytes have arrived and the stream is finished. hws_bulk_serves() must have allowed it. Any thread.
+ * Copies. To the device it returns when all bytes have been read and all records sent. Bytes of registered memory may be
+ * read later, but before the device copies them. To the host it returns when all bytes have arrived and the stream is
+ * finished. hws_bulk_serves() must have allowed it. Any thread.
  *
  * @return 0; the first error of a part; or, to the host, that of `synchronise`.
  */
