@@ -35,7 +35,7 @@ void benchmark_launch(CUfunction four, CUstream stream);
 void benchmark_await_end_of_input(void);
 
 /* The parts. A context is current, except for limits, which use no CUDA. */
-void benchmark_copies(const benchmark_options_t *options);
+void benchmark_copies(const benchmark_options_t *options, bool only_pinned);
 void benchmark_small_copies(const benchmark_options_t *options);
 void benchmark_managed(const benchmark_options_t *options);
 void benchmark_applications(const benchmark_options_t *options);

@@ -83,7 +83,7 @@ static void measure(const benchmark_options_t *options, const char *what, double
     print_rate("copies", what, copies->bytes, seconds, rounds);
 }
 
-void benchmark_copies(const benchmark_options_t *options) {
+void benchmark_copies(const benchmark_options_t *options, bool only_pinned) {
     char *pageable = check_memory(options->max_bytes), *pinned;
     CU_OK(cuMemAllocHost_v2((void **) &pinned, options->max_bytes));
     CUdeviceptr device = check_device(NULL, options->max_bytes);
@@ -97,6 +97,9 @@ void benchmark_copies(const benchmark_options_t *options) {
         copies_t slow = {device, pageable, SIZES[i], stream, count}, fast = {device, pinned, SIZES[i], stream, count};
         measure(options, "pinned_in", copy_in, &fast);
         measure(options, "pinned_out", copy_out, &fast);
+        if (only_pinned) {
+            continue;
+        }
         measure(options, "pageable_in", copy_in, &slow);
         measure(options, "pageable_out", copy_out, &slow);
         measure(options, "issued_out", issue_out, &fast);

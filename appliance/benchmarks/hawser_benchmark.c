@@ -7,7 +7,9 @@
  * device        the name of the GPU
  * start         milliseconds of cuInit, and from the first call to the end of the first kernel; only as the first part
  * calls         latencies of calls that wait, cost of calls that do not, events and launches a second, allocations
+ * latencies     only the calls that wait
  * copies        64 B to 256 MiB, pageable and pinned, both ways
+ * pinned        only the copies of pinned memory that the program waits for
  * small         many synchronous copies of 8 bytes
  * managed       managed memory that host and kernels use in turn: passes, single words
  * applications  loops of kernels that depend on each other, with small copies between
@@ -333,9 +335,9 @@ int main(int argc, char **argv) {
                                    .scale = (int) check_option("--scale", 100),
                                    .light = check_option("--light", 0) != 0};
     if (argc < 2 || options.scale < 1 || options.small_copies < 1 || options.max_bytes == 0) {
-        fprintf(
-            stderr,
-            "usage: hawser_benchmark device|start|calls|copies|small|managed|applications|tenant|rates|limits...\n");
+        fprintf(stderr,
+                "usage: hawser_benchmark "
+                "device|start|calls|latencies|copies|pinned|small|managed|applications|tenant|rates|limits...\n");
         return 2;
     }
     if (wanted(argc, argv, "limits")) {
@@ -352,11 +354,15 @@ int main(int argc, char **argv) {
     }
     CUfunction function = benchmark_function("benchmark.ptx", "four");
     CUdeviceptr memory = check_device(NULL, 4096);
-    if (wanted(argc, argv, "calls") || wanted(argc, argv, "small") || wanted(argc, argv, "rates")) {
+    bool all_calls = wanted(argc, argv, "calls"), all_copies = wanted(argc, argv, "copies");
+    bool any_latencies = all_calls || wanted(argc, argv, "latencies");
+    if (any_latencies || wanted(argc, argv, "small") || wanted(argc, argv, "rates")) {
         warm_up(&options, function, memory);
     }
-    if (wanted(argc, argv, "calls")) {
+    if (any_latencies) {
         latencies(&options, function, memory);
+    }
+    if (all_calls) {
         asynchronous(&options, function);
         allocations(&options);
     }
@@ -366,8 +372,8 @@ int main(int argc, char **argv) {
     if (wanted(argc, argv, "small")) {
         benchmark_small_copies(&options);
     }
-    if (wanted(argc, argv, "copies")) {
-        benchmark_copies(&options);
+    if (all_copies || wanted(argc, argv, "pinned")) {
+        benchmark_copies(&options, !all_copies);
     }
     if (wanted(argc, argv, "managed")) {
         benchmark_managed(&options);

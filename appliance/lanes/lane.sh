@@ -16,7 +16,7 @@
 #
 # A command of a step is not part of a condition, so each failing command in it ends the lane. It explains a failure, or describes a
 # success, in `result`. After a failure the library prints the ends of the files in the array `lane_logs` and calls the function
-# `lane_show`. At each end it calls `lane_cleanup`. Both functions are optional. The broker of `start_broker` and all processes of the
+# `lane_show`, except after a signal. At each end it calls `lane_cleanup`. Both functions are optional. The broker of `start_broker` and all processes of the
 # namespaces end with the lane.
 #
 # In inside.sh: `await SECONDS COMMAND`, `await_while PID SECONDS COMMAND`, `no_defects LOG`. In ../common.sh: the build, a broker.
@@ -114,6 +114,8 @@ lane_finish() {
     local status=$? log
     trap - EXIT
     set +e
+    # Ends the alarm of a `read -t` that a signal has interrupted. Bash 5.2 would jump back into that read later, and crash.
+    read -r -t 1 < /dev/null
     if [ -n "$lane_current" ] && [ "$status" -lt 129 ]; then
         status=1
     elif [ "$status" = 0 ] && [ "$lane_complete" = 0 ]; then
@@ -123,7 +125,8 @@ lane_finish() {
         for log in "${lane_logs[@]}"; do
             [ ! -s "$log" ] || { say "$me: the end of $log:"; tail -n 25 "$log" >&2; }
         done
-        ! declare -F lane_show > /dev/null || (lane_show) >&2
+        # After a signal the machines end at once: lane_show may wait for an answer of one, and the sender kills a lane that lingers.
+        [ "$status" -ge 129 ] || ! declare -F lane_show > /dev/null || (lane_show) >&2
         say "$me: FAILED${lane_current:+ in step $((lane_steps + ${#lane_skipped[@]} + 1)), $lane_current}${result:+: $result}"
     fi
     ! declare -F lane_cleanup > /dev/null || lane_cleanup

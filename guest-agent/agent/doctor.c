@@ -30,6 +30,9 @@ static unsigned problems, warnings;
 static hws_doctor_library_t libraries[MAX_LIBRARIES];
 static int library_count = -1; /* unknown, or none are needed */
 
+/* The vGPU's sessions, from the same. */
+static long long session_count, most_sessions; /* most: 0 is no limit */
+
 void hws_doctor_say(const char *level, const char *format, ...) {
     va_list arguments;
     printf("%-5s", level);
@@ -58,6 +61,7 @@ static void check_status(hws_status_t *status) {
             GOOD("broker: version %s; its API is the one of these libraries", line.fields[1]);
         } else if (strcmp(line.fields[0], "vgpu") == 0) {
             GOOD("vGPU: %s", line.fields[1]);
+            most_sessions = hws_status_number(line.fields[5]);
         } else if (strcmp(line.fields[0], "gpu") == 0) {
             char total[32];
             hws_status_bytes(hws_status_number(line.fields[4]), total, sizeof total);
@@ -65,6 +69,8 @@ static void check_status(hws_status_t *status) {
             gpus++;
         } else if (strcmp(line.fields[0], "driver") == 0) {
             has_driver = strcmp(line.fields[1], "-") != 0;
+        } else if (strcmp(line.fields[0], "session") == 0 || strcmp(line.fields[0], "process") == 0) {
+            session_count++;
         } else if (strcmp(line.fields[0], "library") == 0 && library_count < MAX_LIBRARIES) {
             libraries[library_count++] = (hws_doctor_library_t) {line.fields[1], line.fields[2]};
         }
@@ -72,6 +78,17 @@ static void check_status(hws_status_t *status) {
     library_count = has_driver ? library_count : -1;
     if (gpus == 0) {
         FAIL("the broker has no GPU for this vGPU yet: see its log");
+    }
+}
+
+/* Asks the broker over RDMA, where a session is free for it. */
+static void ping_over_rdma(const hws_config_t *config, bool usable) {
+    if (most_sessions > 0 && session_count >= most_sessions) {
+        NOTE("RDMA: the broker was not asked, because the vGPU's sessions are all in use (%lld): run hawser doctor "
+             "again when one of them has ended",
+             most_sessions);
+    } else {
+        hws_doctor_ping_rdma(config, usable);
     }
 }
 
@@ -100,19 +117,21 @@ static void check_vgpu(void) {
     if (config.carrier == HWS_CARRIER_SHM) {
         return;
     }
-    if (config.carrier != HWS_CARRIER_TCP) {
-        hws_doctor_check_rdma(&(hws_doctor_rdma_t) {.sysfs = config.sysfs,
-                                                    .devices = "/dev",
-                                                    .device = config.rdma_device,
-                                                    .required = config.carrier == HWS_CARRIER_RDMA});
-    }
+    bool usable = config.carrier != HWS_CARRIER_TCP
+        && hws_doctor_check_rdma(&(hws_doctor_rdma_t) {.sysfs = config.sysfs,
+                                                       .devices = "/dev",
+                                                       .device = config.rdma_device,
+                                                       .required = config.carrier == HWS_CARRIER_RDMA});
     if (config.missing[0] != '\0') {
         FAIL("TCP: %s", config.missing);
     } else if (hws_status_ask(&config, HWS_DESCRIPTION_HASH, &status, error, sizeof error) != 0) {
-        FAIL("TCP: broker %s:%s: %s", config.host, config.port, error);
+        FAIL("TCP: %s", error);
     } else {
         GOOD("TCP: %s, and the token is accepted (settings: %s)", status.from, config.from);
         check_status(&status);
+        if (config.carrier != HWS_CARRIER_TCP) {
+            ping_over_rdma(&config, usable);
+        }
     }
 }
 

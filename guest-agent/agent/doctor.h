@@ -2,6 +2,8 @@
 #ifndef HWS_DOCTOR_H
 #define HWS_DOCTOR_H
 
+#include "hws_config.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -12,6 +14,8 @@ void hws_doctor_say(const char *level, const char *format, ...) __attribute__((f
 #define NOTE(...) hws_doctor_say("note", __VA_ARGS__)
 #define WARN(...) hws_doctor_say("WARN", __VA_ARGS__)
 #define FAIL(...) hws_doctor_say("FAIL", __VA_ARGS__)
+/* An obstacle to RDMA: of a guest that uses no other carrier a problem, of others a note. */
+#define OBSTACLE(required, ...) hws_doctor_say((required) ? "FAIL" : "note", "RDMA: " __VA_ARGS__)
 
 /* A math library of the broker. The texts live as long as the process. */
 typedef struct hws_doctor_library {
@@ -46,8 +50,15 @@ typedef struct hws_doctor_rdma {
 
 /*
  * Reports on the adapters, their ports and GIDs, libibverbs and the limit of locked memory. Returns whether a session
- * over RDMA can begin, as far as this machine can tell: the caller then tries to reach the broker.
+ * over RDMA can begin, as far as this machine can tell.
  */
 bool hws_doctor_check_rdma(const hws_doctor_rdma_t *machine);
+
+/*
+ * Begins a session over RDMA, reports whether the fabric carries its records and how fast, and ends the session. The
+ * broker has config->connect_timeout_ms for each answer, and its worker what hws_handshake() gives it. `usable`: the
+ * result of hws_doctor_check_rdma(); if false, an end that cannot be made is no news.
+ */
+void hws_doctor_ping_rdma(const hws_config_t *config, bool usable);
 
 #endif

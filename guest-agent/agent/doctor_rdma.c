@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,18 +20,6 @@
 #define CAP_IPC_LOCK 14u /* Linux include/uapi/linux/capability.h */
 /* A session registers its mirror of rings and chunks. */
 #define SESSION_BYTES (20ull << 20)
-
-static void report(bool required, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Reports an obstacle: of a program that uses no other carrier a problem, of others a note. */
-static void report(bool required, const char *format, ...) {
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    hws_doctor_say(required ? "FAIL" : "note", "RDMA: %s", text);
-}
 
 /* Reads the first line of a file below a folder. Returns false when there is none. */
 static bool read_line(const char *folder, const char *name, char *text_p, size_t capacity) {
@@ -55,7 +42,7 @@ static bool check_library(bool required) {
     const char *given = secure_getenv("HAWSER_VERBS_LIBRARY"), *name = given == NULL ? VERBS_LIBRARY : given;
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
-        report(required, "%s: install libibverbs1 and ibverbs-providers (RPM: libibverbs)", dlerror());
+        OBSTACLE(required, "%s: install libibverbs1 and ibverbs-providers (RPM: libibverbs)", dlerror());
         return false;
     }
     GOOD("RDMA: %s", name);
@@ -94,13 +81,13 @@ static bool check_ports(const char *devices, const char *device, bool required) 
         const char *word = strchr(state, ' ') == NULL ? state : strchr(state, ' ') + 1; /* "4: ACTIVE" */
         int index = find_gid(port, strcmp(layer, "Ethernet") == 0, gid);
         if (strcmp(word, "ACTIVE") != 0) {
-            report(required, "%s port %d (%s) is %s: %s", device, number, layer, word,
-                   strcmp(layer, "InfiniBand") == 0 ? "check the cable, the subnet manager and the function's policy"
-                                                    : "set its network interface up");
+            OBSTACLE(required, "%s port %d (%s) is %s: %s", device, number, layer, word,
+                     strcmp(layer, "InfiniBand") == 0 ? "check the cable, the subnet manager and the function's policy"
+                                                      : "set its network interface up");
         } else if (index < 0) {
-            report(required, "%s port %d (%s) has no GID: %s", device, number, layer,
-                   strcmp(layer, "Ethernet") == 0 ? "give its network interface an address"
-                                                  : "the function needs a GUID");
+            OBSTACLE(required, "%s port %d (%s) has no GID: %s", device, number, layer,
+                     strcmp(layer, "Ethernet") == 0 ? "give its network interface an address"
+                                                    : "the function needs a GUID");
         } else {
             GOOD("RDMA: %s port %d: %s, active, GID %d %s", device, number, layer, index, gid);
             usable = true;
@@ -123,7 +110,7 @@ static bool check_access(const hws_doctor_rdma_t *machine, const char *device) {
             snprintf(path, sizeof path, "%s/infiniband/%.200s", machine->devices, entry->d_name);
             usable = access(path, R_OK | W_OK) == 0;
             if (!usable) {
-                report(machine->required, "%s cannot be opened by this user: %m", path);
+                OBSTACLE(machine->required, "%s cannot be opened by this user: %m", path);
             }
         }
     }
@@ -131,7 +118,7 @@ static bool check_access(const hws_doctor_rdma_t *machine, const char *device) {
         closedir(list);
     }
     if (!found) {
-        report(machine->required, "%s has no interface for programs: load the module ib_uverbs", device);
+        OBSTACLE(machine->required, "%s has no interface for programs: load the module ib_uverbs", device);
     }
     return usable;
 }
@@ -159,10 +146,10 @@ static bool check_limit(bool required) {
     }
     uint64_t kib = limit.rlim_cur >> 10;
     if (limit.rlim_cur < SESSION_BYTES) {
-        report(required,
-               "locked memory is limited to %" PRIu64 " KiB (ulimit -l): a session needs %llu KiB and the program's "
-               "pinned memory; raise memlock in /etc/security/limits.d, or LimitMEMLOCK= of the service",
-               kib, SESSION_BYTES >> 10);
+        OBSTACLE(required,
+                 "locked memory is limited to %" PRIu64 " KiB (ulimit -l): a session needs %llu KiB and the program's "
+                 "pinned memory; raise memlock in /etc/security/limits.d, or LimitMEMLOCK= of the service",
+                 kib, SESSION_BYTES >> 10);
         return false;
     }
     NOTE("RDMA: locked memory is limited to %" PRIu64 " KiB (ulimit -l); the program's pinned memory counts", kib);
@@ -188,8 +175,8 @@ bool hws_doctor_check_rdma(const hws_doctor_rdma_t *machine) {
         closedir(list);
     }
     if (!any) {
-        report(machine->required, "this machine has no adapter%s%s", machine->device[0] == '\0' ? "" : " ",
-               machine->device);
+        OBSTACLE(machine->required, "this machine has no adapter%s%s", machine->device[0] == '\0' ? "" : " ",
+                 machine->device);
         return false;
     }
     usable &= check_library(machine->required);

@@ -11,7 +11,7 @@
 
 typedef struct hws_guest_settings {
     char carrier[16]; /* "" for none, as for the others */
-    char broker[300]; /* host:port or tls://host:port */
+    char broker[900]; /* host:port or tls://host:port; several with commas between them */
     char token[400];  /* keyId.secret */
     char ca[32768];   /* PEM of the authorities to trust */
 } hws_guest_settings_t;

@@ -1,4 +1,4 @@
-/* Device-to-host copies: the table of the memory that receives their bytes. */
+/* Copies that the worker answers when they are done: the table of their memory here. */
 #include "hws_channel_internal.h"
 
 #include <string.h>
@@ -32,9 +32,11 @@ static bool normalise(const hws_target_t *given, hws_target_t *target_p, uint64_
     return true;
 }
 
-static hws_waiter_t *take_detached(hws_channel_t *channel) {
+/* Optional copies leave half of the table to the others. */
+static hws_waiter_t *take_detached(hws_channel_t *channel, bool optional) {
     pthread_mutex_lock(&channel->receive_lock);
-    hws_waiter_t *waiter = channel->free_detached;
+    bool leaves = optional && channel->background_need >= HWS_MAX_DETACHED / 2;
+    hws_waiter_t *waiter = leaves ? NULL : channel->free_detached;
     if (waiter != NULL) {
         channel->free_detached = waiter->next;
         channel->background_need++;
@@ -93,12 +95,12 @@ int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const
     hws_outgoing_t out = {
         .opcode = opcode, .flags = HWS_FLAG_REPLY, .payload = payload, .payload_bytes = payload_bytes};
     if (!wait && hws_channel_status() == 0 && hws_background_start() == 0) {
-        hws_waiter_t *detached = take_detached(channel);
+        hws_waiter_t *detached = take_detached(channel, target->optional);
         if (detached != NULL) {
             return read_detached(channel, &out, detached, &normal, bytes);
         }
     }
-    if (!wait && hws_tls.moves_pages) {
+    if (!wait && (hws_tls.moves_pages || target->optional)) {
         return HWS_STATUS_NOT_READY;
     }
     hws_waiter_t waiter = waiter_for(&normal, bytes, false);

@@ -51,6 +51,9 @@ typedef struct hws_carrier_ops {
      * The object stays, because threads may still return from a call on it.
      */
     void (*close)(hws_carrier_t *carrier);
+
+    /* Closes as `close` does and frees the object, which no other thread has used. TCP and TLS only. */
+    void (*destroy)(hws_carrier_t *carrier);
 } hws_carrier_ops_t;
 
 struct hws_carrier {

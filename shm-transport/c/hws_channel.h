@@ -121,7 +121,7 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
              uint64_t bulk_bytes, void *reply, uint32_t reply_capacity, uint32_t *reply_bytes_p);
 
 /*
- * The memory that receives a device-to-host copy: `slices` times `rows` rows of width_bytes. A plain copy is one row.
+ * The memory of a copy: `slices` times `rows` rows of width_bytes. A plain copy is one row.
  */
 typedef struct hws_target {
     void *base;
@@ -130,15 +130,17 @@ typedef struct hws_target {
     uint64_t pitch_bytes; /* from a row to the next, at least width_bytes */
     uint64_t slices;
     uint64_t slice_pitch_bytes; /* from a slice to the next, at least rows * pitch_bytes */
-    bool direct;                /* the worker writes it by RDMA, before it sends the reply; no DATA comes */
+    bool direct;                /* the worker writes or reads it by RDMA before it sends the reply; no DATA comes */
+    bool optional;              /* when many copies are unfinished, there is another way than to wait */
 } hws_target_t;
 
 /*
- * Sends a call whose answer is DATA records, unless the target is `direct`, and a reply. With `wait`, returns when all bytes have arrived. Without it,
- * returns at once, and a background reader writes the target: pinned memory, which the caller leaves alone meanwhile.
- * The target is complete before the completion of anything later in the stream is reported. A later synchronising call
- * reports a failure. When many such calls are unfinished, it waits. A thread that moves pages holds a lock that kernels
- * may depend on, so it gets HWS_STATUS_NOT_READY instead.
+ * Sends the call of a copy, whose answer is DATA records, unless the target is `direct`, and a reply. With `wait`, returns
+ * when all bytes have travelled. Without it, returns at once, and the target is pinned memory that the caller leaves alone
+ * meanwhile; a background reader writes what DATA brings. The bytes are there before the completion of anything later in
+ * the stream is reported. A later synchronising call reports a failure. When many such calls are unfinished, it waits. A
+ * thread that moves pages holds a lock that kernels may depend on, so it gets HWS_STATUS_NOT_READY instead, as does a
+ * copy with an `optional` target.
  */
 int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const hws_target_t *target, bool wait);
 
@@ -159,7 +161,7 @@ void hws_channel_note_reads(void (*note)(uint64_t bytes));
  */
 void hws_channel_serve_stripe(hws_carrier_t *carrier, uint32_t first_chunk);
 
-/* Waits until no asynchronous copy to [base, base + bytes) is outstanding. Called before such memory is freed. */
+/* Waits until no asynchronous copy by hws_read() uses [base, base + bytes). Called before such memory is freed. */
 void hws_channel_wait_for_target(const void *base, uint64_t bytes);
 
 /*

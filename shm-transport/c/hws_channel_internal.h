@@ -23,7 +23,7 @@
 /* A whole record fits behind the rest of the one before. */
 #define HWS_RECEIVE_BUFFER_BYTES (HWS_MAX_RECORD_BYTES + (64u << 10))
 #define HWS_RECEIVE_PIECE_BYTES (64u << 10)
-/* Asynchronous copies to the host at one time; a further copy waits for its bytes instead. */
+/* Asynchronous copies by hws_read() at one time; a further copy waits for its end instead. */
 #define HWS_MAX_DETACHED 64
 
 /* A thread, or a detached copy, that waits for a reply or for credit. */

@@ -13,11 +13,14 @@
 #define DEFAULT_SYSFS "/sys"
 #define MAX_CONNECT_TIMEOUT_MS 600000ul
 
+#define HWS_TEXT_OF(number) HWS_TEXT_OF_VALUE(number)
+#define HWS_TEXT_OF_VALUE(value) #value
+
 /* The settings' texts as found, before parsing. */
 typedef struct hws_settings {
     char carrier[16];
     char region[512];
-    char broker[300];
+    char broker[900]; /* a list; a line of the file must hold it */
     char ca_file[512];
     char token[400];
     char token_file[512];
@@ -207,38 +210,35 @@ static int split_token(hws_config_t *config, char *token) {
         : -1;
 }
 
-/* Splits host, host:port, [v6] or [v6]:port, after an optional tls:// or tcp:// (the default). */
-static int split_broker(hws_config_t *config, char *broker) {
-    if (strncmp(broker, "tls://", 6) == 0 || strncmp(broker, "tcp://", 6) == 0) {
-        config->tls = broker[1] == 'l';
-        broker += 6;
-    }
-    char *host = broker, *port = NULL;
-    if (*broker == '[') {
-        char *end = strchr(broker, ']');
-        if (end == NULL || (end[1] != '\0' && end[1] != ':')) {
-            return -1;
+/*
+ * Takes a list of brokers: addresses with commas and blanks between them, each after an optional tls:// or tcp:// (the
+ * default). One way for all: else a broker that does not answer would turn TLS off. Returns NULL, or the rule that the
+ * list violates.
+ */
+static const char *split_brokers(hws_config_t *config, char *list) {
+    for (char *next = list; next != NULL; config->broker_count++) {
+        char *text = next, *comma = strchr(text, ',');
+        next = comma == NULL ? NULL : comma + 1;
+        if (comma != NULL) {
+            *comma = '\0';
         }
-        port = end[1] == ':' ? end + 2 : NULL;
-        *end = '\0';
-        host = broker + 1;
-    } else if ((port = strchr(broker, ':')) != NULL) {
-        *port++ = '\0';
-        if (strchr(port, ':') != NULL) {
-            return -1;
+        text = trim(text);
+        bool tls = strncmp(text, "tls://", 6) == 0;
+        text += tls || strncmp(text, "tcp://", 6) == 0 ? 6 : 0;
+        if (config->broker_count == HWS_MAX_BROKERS) {
+            return "a list must have at most " HWS_TEXT_OF(HWS_MAX_BROKERS) " brokers";
+        }
+        if (config->broker_count > 0 && tls != config->tls) {
+            return "the brokers of a list must all have tls://, or none";
+        }
+        config->tls = tls;
+        if (hws_address_split(text, tls ? HWS_DEFAULT_TLS_PORT : HWS_DEFAULT_PORT,
+                              &config->brokers[config->broker_count])
+            != 0) {
+            return "a broker must read host:port, tls://host:port or [v6 address]:port";
         }
     }
-    if (port == NULL) {
-        port = config->tls ? HWS_DEFAULT_TLS_PORT : HWS_DEFAULT_PORT;
-    }
-    size_t digits = strspn(port, "0123456789");
-    if (*host == '\0' || digits == 0 || digits > 5 || port[digits] != '\0' || atoi(port) < 1 || atoi(port) > 65535) {
-        return -1;
-    }
-    return copy_text(config->host, sizeof config->host, host) == 0
-            && copy_text(config->port, sizeof config->port, port) == 0
-        ? 0
-        : -1;
+    return NULL;
 }
 
 static int take_environment(const char *name, char *target, size_t capacity, char *error, size_t error_capacity) {
@@ -319,8 +319,9 @@ static int take_broker(hws_config_t *config, hws_settings_t *settings, char *err
         snprintf(error, capacity, "a token must read keyId.secret, both of letters, digits, _ and -");
         return -1;
     }
-    if (split_broker(config, settings->broker) != 0) {
-        snprintf(error, capacity, "a broker must read host:port, tls://host:port or [v6 address]:port");
+    const char *rule = split_brokers(config, settings->broker);
+    if (rule != NULL) {
+        snprintf(error, capacity, "%s", rule);
         return -1;
     }
     return 0;

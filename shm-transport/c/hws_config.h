@@ -7,6 +7,7 @@
 #ifndef HWS_CONFIG_H
 #define HWS_CONFIG_H
 
+#include "hws_address.h"
 #include "rdma/hws_rdma.h"
 
 #include <stdbool.h>
@@ -28,10 +29,12 @@ typedef struct hws_config {
     hws_carrier_choice_t carrier;
     char region[512]; /* file of the region; "": search for an ivshmem device */
     char sysfs[256];  /* where devices are searched: /sys, or HAWSER_SYSFS for tests */
-    char host[256];   /* of the broker; "" when `missing` has a message */
-    char port[8];
-    bool tls;          /* the broker reads tls://... */
-    char ca_file[512]; /* authorities to trust; "": those of the machine */
+    /* In the order of the attempts. hws_broker_open() leaves only the session's broker. */
+    hws_address_t brokers[HWS_MAX_BROKERS];
+    unsigned broker_count; /* 0 when `missing` has a message */
+    bool tls;              /* the brokers read tls://... */
+    hws_address_t reached; /* the broker that has answered hws_status_ask(); "" for none */
+    char ca_file[512];     /* authorities to trust; "": those of the machine */
     char key_id[128];
     char secret[256];
     char from[512];              /* where the broker is set, for people: "HAWSER_BROKER", a file; "" for none */

@@ -55,6 +55,49 @@ static int receive_exactly(hws_carrier_t *carrier, void *target, size_t bytes, i
     return 0;
 }
 
+/*
+ * Says why nothing came, or nothing could be sent; errno has the reason where the carrier has none. Returns
+ * HWS_HANDSHAKE_CLOSED or -1.
+ */
+static int describe_loss(hws_carrier_t *carrier, uint32_t timeout_ms, char *error, size_t capacity) {
+    const bool is_late = errno == ETIMEDOUT;
+    const char *fault = !is_late && carrier->ops->fault != NULL ? carrier->ops->fault(carrier) : NULL;
+    if (fault != NULL) {
+        snprintf(error, capacity, "%s", fault);
+        return -1;
+    }
+    snprintf(error, capacity,
+             is_late ? "the broker did not answer in time (%u ms)" : "the broker closed the connection (within %u ms)",
+             timeout_ms);
+    return is_late ? -1 : HWS_HANDSHAKE_CLOSED;
+}
+
+/* Takes REFUSED. Returns -1 with a message, or HWS_HANDSHAKE_MOVED with the address in `error`. */
+static int take_refused(const hws_reader_t *reader, char *error, size_t capacity) {
+    const char *text = (const char *) reader->payload + HWS_REFUSED_FIXED_BYTES;
+    uint32_t code = 0, length = 0;
+    if (reader->payload_bytes >= HWS_REFUSED_FIXED_BYTES) {
+        memcpy(&code, reader->payload + HWS_REFUSED_CODE_OFFSET, sizeof code);
+        memcpy(&length, reader->payload + HWS_REFUSED_MESSAGE_OFFSET, sizeof length);
+    }
+    if (reader->payload_bytes < HWS_REFUSED_FIXED_BYTES || length > reader->payload_bytes - HWS_REFUSED_FIXED_BYTES) {
+        snprintf(error, capacity, "the broker refused the session");
+        return -1;
+    }
+    if (code != HWS_REFUSED_MOVED) {
+        snprintf(error, capacity, "the broker refused the session: %.*s", (int) length, text);
+        return -1;
+    }
+    if (length == 0 || length > HWS_MAX_ADDRESS_BYTES || length >= capacity || memchr(text, '\0', length) != NULL) {
+        snprintf(error, capacity, "the broker sends the guest to an address that is not one (%u bytes)", length);
+        return -1;
+    }
+    memcpy(error, text, length);
+    error[length] = '\0';
+    return HWS_HANDSHAKE_MOVED;
+}
+
+/* Returns 0, or as hws_handshake() does. */
 static int receive_record(hws_carrier_t *carrier, hws_reader_t *reader, uint32_t timeout_ms, char *error,
                           size_t capacity) {
     int64_t deadline_ms = now_ms() + timeout_ms;
@@ -73,31 +116,9 @@ static int receive_record(hws_carrier_t *carrier, hws_reader_t *reader, uint32_t
         rc = receive_exactly(carrier, reader->payload, reader->payload_bytes, deadline_ms);
     }
     if (rc != 0) {
-        const char *fault = errno != ETIMEDOUT && carrier->ops->fault != NULL ? carrier->ops->fault(carrier) : NULL;
-        if (fault != NULL) {
-            snprintf(error, capacity, "%s", fault);
-        } else {
-            snprintf(error, capacity,
-                     errno == ETIMEDOUT ? "the broker did not answer in time (%u ms)"
-                                        : "the broker closed the connection (within %u ms)",
-                     timeout_ms);
-        }
-        return -1;
+        return describe_loss(carrier, timeout_ms, error, capacity);
     }
-    if (reader->header.opcode == HWS_CONTROL_REFUSED) {
-        uint32_t length = 0;
-        if (reader->payload_bytes >= 8) {
-            memcpy(&length, reader->payload + 4, sizeof length);
-        }
-        if (reader->payload_bytes < 8 || length > reader->payload_bytes - 8) {
-            snprintf(error, capacity, "the broker refused the session");
-        } else {
-            snprintf(error, capacity, "the broker refused the session: %.*s", (int) length,
-                     (const char *) reader->payload + 8);
-        }
-        return -1;
-    }
-    return 0;
+    return reader->header.opcode == HWS_CONTROL_REFUSED ? take_refused(reader, error, capacity) : 0;
 }
 
 static int send_record(hws_carrier_t *carrier, uint32_t opcode, uint64_t sequence, const void *payload, size_t bytes,
@@ -107,8 +128,9 @@ static int send_record(hws_carrier_t *carrier, uint32_t opcode, uint64_t sequenc
     struct iovec pieces[2] = {{&header, sizeof header}, {(void *) payload, bytes}};
     carrier->ops->set_timeout(carrier, timeout_ms);
     if (carrier->ops->send(carrier, pieces, 2) != 0) {
+        const bool is_late = errno == EAGAIN;
         snprintf(error, capacity, "the broker closed the connection: %s", strerror(errno));
-        return -1;
+        return is_late ? -1 : HWS_HANDSHAKE_CLOSED;
     }
     return 0;
 }
@@ -228,9 +250,13 @@ static int introduce(hws_carrier_t *carrier, const hws_config_t *config, const h
     }
     size_t hello_bytes = put_hello(hello, config, description_hash, nonce);
     hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
-    if (send_record(carrier, HWS_CONTROL_HELLO, 1, hello, hello_bytes, config->connect_timeout_ms, error, capacity) != 0
-        || receive_record(carrier, &reader, config->connect_timeout_ms, error, capacity) != 0) {
-        return -1;
+    int rc =
+        send_record(carrier, HWS_CONTROL_HELLO, 1, hello, hello_bytes, config->connect_timeout_ms, error, capacity);
+    if (rc == 0) {
+        rc = receive_record(carrier, &reader, config->connect_timeout_ms, error, capacity);
+    }
+    if (rc != 0) {
+        return rc;
     }
     if (reader.header.opcode == HWS_CONTROL_OLD_CHALLENGE) {
         /* The guest never falls back to the old proof: a copy of an old broker's database is enough to make it. */
@@ -252,12 +278,16 @@ static int introduce(hws_carrier_t *carrier, const hws_config_t *config, const h
     return send_proof(carrier, wanted, proof, config->connect_timeout_ms, error, capacity);
 }
 
-static int require_proof(bool is_proved, char *error, size_t capacity) {
-    if (!is_proved) {
+/*
+ * Passes on the result of a handshake whose broker has proved itself. Another broker may only refuse: its guest neither
+ * takes its data nor goes where it sends the guest.
+ */
+static int require_proof(int rc, bool is_proved, char *error, size_t capacity) {
+    if ((rc == 0 || rc == HWS_HANDSHAKE_MOVED) && !is_proved) {
         snprintf(error, capacity, "the other end must prove that it has the token: it is not the token's broker");
         return -1;
     }
-    return 0;
+    return rc;
 }
 
 /* Runs the handshake up to WELCOME. */
@@ -267,16 +297,17 @@ static int begin_session(hws_carrier_t *carrier, const hws_config_t *config, uin
     bool is_proved = false;
     uint8_t nonce[NONCE_BYTES];
     hws_welcome_t welcome;
-    if (introduce(carrier, config, &wanted, description_hash, nonce, &is_proved, error, capacity) != 0
-        || hws_handshake_await_welcome(carrier, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, &welcome, error,
-                                       capacity)
-            != 0
-        || require_proof(is_proved, error, capacity) != 0) {
-        return -1;
+    int rc = introduce(carrier, config, &wanted, description_hash, nonce, &is_proved, error, capacity);
+    if (rc == 0) {
+        rc = hws_handshake_await_welcome(carrier, HWS_WORKER_START_FACTOR * config->connect_timeout_ms, &welcome, error,
+                                         capacity);
     }
-    memcpy(welcome.session_nonce, nonce, sizeof welcome.session_nonce);
-    *welcome_p = welcome;
-    return 0;
+    rc = require_proof(rc, is_proved, error, capacity);
+    if (rc == 0) {
+        memcpy(welcome.session_nonce, nonce, sizeof welcome.session_nonce);
+        *welcome_p = welcome;
+    }
+    return rc;
 }
 
 int hws_handshake(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
@@ -311,9 +342,15 @@ int hws_handshake_with_offer(hws_carrier_t *carrier, const hws_config_t *config,
                              size_t error_capacity) {
     uint8_t payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
     hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
-    if (begin_session(carrier, config, description_hash, offer, welcome_p, error_p, error_capacity) != 0
-        || receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity) != 0
-        || take_answer(&reader, answer_p, error_p, error_capacity) != 0) {
+    int rc = begin_session(carrier, config, description_hash, offer, welcome_p, error_p, error_capacity);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity);
+    if (rc == HWS_HANDSHAKE_MOVED) {
+        snprintf(error_p, error_capacity, "the session has begun here, and cannot be elsewhere");
+    }
+    if (rc != 0 || take_answer(&reader, answer_p, error_p, error_capacity) != 0) {
         return -1;
     }
     return carrier->ops->set_timeout(carrier, 0);
@@ -325,9 +362,15 @@ int hws_handshake_join(hws_carrier_t *carrier, const hws_config_t *config, uint6
     bool is_proved = false;
     uint8_t nonce[NONCE_BYTES], payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
     hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
-    if (introduce(carrier, config, &wanted, description_hash, nonce, &is_proved, error_p, error_capacity) != 0
-        || receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity) != 0
-        || require_proof(is_proved, error_p, error_capacity) != 0) {
+    int rc = introduce(carrier, config, &wanted, description_hash, nonce, &is_proved, error_p, error_capacity);
+    if (rc == 0) {
+        rc = receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity);
+    }
+    rc = require_proof(rc, is_proved, error_p, error_capacity);
+    if (rc == HWS_HANDSHAKE_MOVED) {
+        snprintf(error_p, error_capacity, "the session's broker must take its further connections");
+    }
+    if (rc != 0) {
         return -1;
     }
     uint32_t first = 0;
@@ -348,8 +391,9 @@ int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config,
     const hws_wanted_t wanted = {.purpose = HWS_PURPOSE_STATUS};
     bool is_proved = false;
     uint8_t nonce[NONCE_BYTES];
-    if (introduce(carrier, config, &wanted, description_hash, nonce, &is_proved, error_p, error_capacity) != 0) {
-        return -1;
+    int rc = introduce(carrier, config, &wanted, description_hash, nonce, &is_proved, error_p, error_capacity);
+    if (rc != 0) {
+        return require_proof(rc, is_proved, error_p, error_capacity);
     }
     uint32_t bytes = 0, room = (uint32_t) hws_pad8(capacity + HWS_STATUS_FIXED_BYTES);
     hws_reader_t reader = {.capacity = room, .payload = malloc(room)};
@@ -357,10 +401,8 @@ int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config,
         snprintf(error_p, error_capacity, "no memory for the broker's answer");
         return -1;
     }
-    int rc = receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity);
-    if (rc == 0) {
-        rc = require_proof(is_proved, error_p, error_capacity);
-    }
+    rc = receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity);
+    rc = require_proof(rc, is_proved, error_p, error_capacity);
     if (rc == 0) {
         bool is_sound = reader.header.opcode == HWS_CONTROL_STATUS && reader.payload_bytes >= HWS_STATUS_FIXED_BYTES;
         if (is_sound) {
@@ -386,9 +428,37 @@ int hws_handshake_await_welcome(hws_carrier_t *carrier, uint32_t timeout_ms, hws
                                 size_t error_capacity) {
     uint8_t payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
     hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
-    if (receive_record(carrier, &reader, timeout_ms, error_p, error_capacity) != 0
-        || take_welcome(&reader, welcome_p, error_p, error_capacity) != 0) {
+    int rc = receive_record(carrier, &reader, timeout_ms, error_p, error_capacity);
+    if (rc == 0) {
+        rc = take_welcome(&reader, welcome_p, error_p, error_capacity);
+    }
+    return rc != 0 ? rc : carrier->ops->set_timeout(carrier, 0);
+}
+
+int hws_handshake_call(hws_carrier_t *carrier, uint32_t opcode, uint64_t sequence, const void *payload, size_t bytes,
+                       uint32_t timeout_ms, char *error_p, size_t error_capacity) {
+    uint8_t answer[MAX_HANDSHAKE_PAYLOAD_BYTES];
+    hws_reader_t reader = {.capacity = sizeof answer, .payload = answer};
+    hws_record_header_t header = {.length_bytes = (int32_t) (HWS_HEADER_BYTES + bytes),
+                                  .opcode = opcode,
+                                  .sequence = sequence,
+                                  .thread = 1,
+                                  .flags = HWS_FLAG_REPLY};
+    struct iovec pieces[2] = {{&header, sizeof header}, {(void *) payload, bytes}};
+    carrier->ops->set_timeout(carrier, timeout_ms);
+    if (carrier->ops->send(carrier, pieces, 2) != 0) {
+        errno = errno == EAGAIN ? ETIMEDOUT : errno;
+        describe_loss(carrier, timeout_ms, error_p, error_capacity);
         return -1;
     }
-    return carrier->ops->set_timeout(carrier, 0);
+    if (receive_record(carrier, &reader, timeout_ms, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    if (reader.header.opcode != (opcode | HWS_REPLY_BIT) || reader.header.sequence != sequence
+        || reader.header.flags != 0) {
+        snprintf(error_p, error_capacity, "the worker's answer is invalid: record %08x of call %llu with status %u",
+                 reader.header.opcode, (unsigned long long) reader.header.sequence, reader.header.flags);
+        return -1;
+    }
+    return 0;
 }

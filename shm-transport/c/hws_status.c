@@ -14,22 +14,42 @@
 #define LOOK_MS 20
 #define ATTEMPTS 50
 
-int hws_status_ask(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
+typedef struct question {
+    uint64_t description_hash;
+    hws_status_t *status;
+} question_t;
+
+static int ask(hws_carrier_t **carrier_p, const hws_config_t *config, void *state, char *error_p,
+               size_t error_capacity) {
+    const question_t *question = state;
+    return hws_handshake_ask_status(*carrier_p, config, question->description_hash, question->status->text,
+                                    sizeof question->status->text, error_p, error_capacity);
+}
+
+int hws_status_ask(hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
                    size_t error_capacity) {
     if (config->missing[0] != '\0') {
         snprintf(error_p, error_capacity, "%s", config->missing);
         return -1;
     }
+    hws_config_t own = *config;
+    if (config->reached.host[0] != '\0') {
+        /* Before the list, whose last broker has no place if it is full. The next question asks that one. */
+        own.broker_count += own.broker_count < HWS_MAX_BROKERS ? 1 : 0;
+        memmove(own.brokers + 1, own.brokers, (own.broker_count - 1) * sizeof own.brokers[0]);
+        own.brokers[0] = config->reached;
+        config->reached.host[0] = '\0';
+    }
+    question_t question = {description_hash, status_p};
     /* No retries: the caller wants the state at this moment. */
-    hws_carrier_t *carrier = hws_broker_connect(config, false, error_p, error_capacity);
+    hws_carrier_t *carrier = hws_broker_open(&own, false, ask, &question, error_p, error_capacity);
     if (carrier == NULL) {
         return -1;
     }
-    int rc = hws_handshake_ask_status(carrier, config, description_hash, status_p->text, sizeof status_p->text, error_p,
-                                      error_capacity);
-    carrier->ops->close(carrier);
-    snprintf(status_p->from, sizeof status_p->from, "broker %s:%s", config->host, config->port);
-    return rc;
+    carrier->ops->destroy(carrier);
+    config->reached = own.brokers[0];
+    snprintf(status_p->from, sizeof status_p->from, "broker %s:%s", own.brokers[0].host, own.brokers[0].port);
+    return 0;
 }
 
 static void pause_ms(long ms) {
@@ -161,7 +181,7 @@ int hws_status_read(const hws_config_t *config, uint64_t description_hash, hws_s
     return rc;
 }
 
-int hws_status_fetch(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
+int hws_status_fetch(hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
                      size_t error_capacity) {
     /*
      * Stays mapped and open while its path names it. close(2) of any descriptor of a file drops all locks that the

@@ -43,10 +43,12 @@ typedef struct hws_status {
 } hws_status_t;
 
 /*
- * Requests the status from the configured broker over TCP, within config->connect_timeout_ms for each step. Returns 0,
- * or -1 with a message in error_p: no broker or token is configured, no broker listens, or the broker refuses.
+ * Requests the status over TCP or TLS from the broker that holds the vGPU (hws_broker_open), within
+ * config->connect_timeout_ms for each step. status_p->from names that broker. It becomes config->reached, which the
+ * next question tries first: a program that watches its vGPU waits for no other broker. Returns 0, or -1 with a message in error_p
+ * that names the broker: no broker or token is configured, no broker listens, or the broker refuses.
  */
-int hws_status_ask(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
+int hws_status_ask(hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
                    size_t error_capacity);
 
 /*
@@ -62,7 +64,7 @@ int hws_status_read(const hws_config_t *config, uint64_t description_hash, hws_s
  * that a further call does not wait for the broker's beat. One thread at a time. Returns 0, or -1 with a message in
  * error_p.
  */
-int hws_status_fetch(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
+int hws_status_fetch(hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
                      size_t error_capacity);
 
 #endif

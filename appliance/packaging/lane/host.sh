@@ -17,6 +17,10 @@ install_host() {
     for name in hawser-broker hawserctl hawserd; do
         quietly within "$new" $name --version
     done
+    quietly within "$new" hawser-fabric --help
+    expect "hawser-fabric measures nothing without perftest" not quietly within "$new" hawser-fabric measure host
+    expect "it names the missing package" grep -q 'install the package perftest' "$work/output"
+    expect "the broker's package suggests perftest" test "$(dpkg-deb -f "${deb[broker]}" Suggests)" = perftest
     expect "hawserd has its archive of classes" test -s "$new/usr/lib/hawser/lib/hypervisor/hawserd.jsa"
     expect "hawserd starts with its archive of classes" quietly within "$new" env HAWSERD_JAVA_OPTS=-Xshare:on hawserd --version
     expect "the hooks are executable" test -x "$new/etc/libvirt/hooks/qemu.d/50-hawser"

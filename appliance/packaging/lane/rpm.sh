@@ -29,7 +29,8 @@ SPEC
     expect "a version of the tree sorts before the release in RPM, too" \
         test "$(rpm --eval "%{lua: print(rpm.vercmp('$rpm_version', '${rpm_version%%~*}'))}")" = -1
     repository_dnf install hawser-guest hawser-broker hawser-hypervisor
-    for file in usr/lib/hawser/guest/libcuda.so.1 usr/lib/hawser/runtime/bin/java usr/bin/hawser-broker \
+    expect "the broker's package suggests perftest" grep -qx perftest <<< "$(rpm -qp --suggests "$packages"/hawser-broker-*.rpm 2> /dev/null)"
+    for file in usr/lib/hawser/guest/libcuda.so.1 usr/lib/hawser/runtime/bin/java usr/bin/hawser-broker usr/bin/hawser-fabric \
         etc/libvirt/hooks/qemu.d/50-hawser; do
         expect "dnf has installed $file" test -e "$work/dnf/$file"
     done
@@ -55,6 +56,7 @@ install_by_rpm() {
     for name in hawser-broker hawserctl hawserd; do
         quietly within "$new" $name --version
     done
+    quietly within "$new" hawser-fabric --help
     for driver in qemu libxl; do
         expect "the hook is executable" test -x "$new/etc/libvirt/hooks/$driver.d/50-hawser"
     done

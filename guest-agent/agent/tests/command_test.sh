@@ -264,15 +264,22 @@ grep -q '^ca_file = "/run/hawser/ca.pem"$' "$root/run/hawser/guest.toml" || fail
 [ "$(sed -n 2p "$root/run/hawser/ca.pem")" = AAAA ] || fail "ca.pem is not what was given"
 [ "$(stat -c %a "$root/run/hawser/guest.toml" "$root/run/hawser/ca.pem" | sort -u)" = 644 ] || fail "modes"
 expect 1 env HAWSER_CONFIG="$root/run/hawser/guest.toml" "$hawser" doctor
-grep -q "^FAIL TCP: broker 127.0.0.1:1: " out || fail "doctor does not use the settings: $(cat out)"
+grep -q "^FAIL TCP: no connection to the broker 127.0.0.1:1: " out || fail "doctor does not use the settings: $(cat out)"
 cp "$root/run/hawser/guest.toml" before
 printf '[guest]\nbroker = "a:0"\ntoken = "a.b"\n' >"$settings/raw"
 expect 1 "$hawser" setup --root "$root"
 grep -q "a broker must read host:port" err || fail "setup does not report the error: $(cat err)"
 cmp -s before "$root/run/hawser/guest.toml" || fail "refused settings have changed the file"
 [ -z "$(find "$root/run/hawser" -name '*.new')" ] || fail "refused settings have left a file"
-printf '[guest]\nbroker = "a:1"\ntoken = "a.b"\n' >"$settings/raw"
+printf '[guest]\nbroker = "tls://a:1, b:2"\ntoken = "a.b"\n' >"$settings/raw"
+expect 1 "$hawser" setup --root "$root"
+grep -q "must all have tls://, or none" err || fail "setup takes a list with and without TLS: $(cat err)"
+printf '[guest]\nbroker = "127.0.0.1:1, 127.0.0.1:2"\ntoken = "a.b"\n' >"$settings/raw"
 expect 0 "$hawser" setup --root "$root"
+grep -q "guest.toml: broker 127.0.0.1:1, 127.0.0.1:2, by QEMU" out || fail "setup does not report the list: $(cat out)"
+expect 1 env HAWSER_CONFIG="$root/run/hawser/guest.toml" "$hawser" doctor
+grep -q "^FAIL TCP: no connection to the broker 127.0.0.1:1: .*; no connection to the broker 127.0.0.1:2: " out ||
+    fail "doctor does not try each broker of a list: $(cat out)"
 [ "$(ls "$root/run/hawser")" = guest.toml ] || fail "files of settings that are not valid any more: $(ls "$root/run/hawser")"
 rm "$settings/raw"
 expect 0 "$hawser" setup --root "$root"

@@ -1,9 +1,8 @@
 /* hawser doctor: lines about RDMA, from a made /sys and /dev. */
 #include "tests/hws_test.h"
 
-#include "../doctor.h"
+#include "doctor_report.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,18 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char report[1 << 14];
 static char folder[] = "/tmp/hws-doctor-XXXXXX";
-
-void hws_doctor_say(const char *level, const char *format, ...) {
-    char line[2048];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    size_t length = strlen(report);
-    snprintf(report + length, sizeof report - length, "%s %s\n", level, line);
-}
 
 /* Writes a file below the folder, and makes the folders above it. */
 static void put(const char *path, const char *text) {

@@ -1,9 +1,8 @@
 /* hawser doctor PROGRAM ARGUMENT...: lines about libraries, from lists that a shell writes in the audit library's place. */
 #include "tests/hws_test.h"
 
-#include "../doctor.h"
+#include "doctor_report.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +12,7 @@
 
 static hws_doctor_library_t broker[2];
 static int broker_count;
-static char report[1 << 16];
 static char site[256]; /* a folder of wheels: NAME-packages */
-
-void hws_doctor_say(const char *level, const char *format, ...) {
-    char line[4096];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    size_t length = strlen(report);
-    snprintf(report + length, sizeof report - length, "%s %s\n", level, line);
-}
 
 const hws_doctor_library_t *hws_doctor_libraries(int *count_p) {
     *count_p = broker_count;

@@ -102,8 +102,8 @@ static unsigned compare_with_programs(int file) {
     }
     char token[sizeof config.key_id + sizeof config.secret + 1];
     snprintf(token, sizeof token, "%s.%s", config.key_id, config.secret);
-    HWS_CHECK(strcmp(token, settings.token) == 0 && strstr(settings.broker, config.host) != NULL);
-    HWS_CHECK(config.tls == (strncmp(settings.broker, "tls://", 6) == 0));
+    HWS_CHECK(strcmp(token, settings.token) == 0 && strstr(settings.broker, config.brokers[0].host) != NULL);
+    HWS_CHECK(config.tls == (strncmp(settings.broker + strspn(settings.broker, " "), "tls://", 6) == 0));
     HWS_CHECK((config.ca_file[0] != '\0') == (settings.ca[0] != '\0') && config.region[0] == '\0');
     return 1;
 }

@@ -8,7 +8,7 @@
 #include "hws_config.h"
 #include "hws_cuda_opcodes.h"
 #include "hws_hint.h"
-#include "rdma/hws_rdma_carrier.h"
+#include "rdma/hws_rdma_begin.h"
 #include "shm/hws_shm.h"
 #include "tcp/hws_stripe.h"
 
@@ -88,97 +88,69 @@ __attribute__((destructor)) static void at_exit(void) {
     }
 }
 
-/*
- * Makes this end of RDMA, if the configuration wants one. Returns it, or NULL with a message in error; *end_p is what
- * the broker gets.
- */
-static hws_rdma_t *make_end(const hws_config_t *config, uint8_t end_p[HWS_RDMA_END_BYTES], char *error,
-                            size_t capacity) {
-    hws_rdma_options_t options = config->rdma;
-    options.device = config->rdma_device;
-    hws_rdma_t *rdma = hws_rdma_open(&options, error, capacity);
-    if (rdma != NULL && hws_rdma_prepare(rdma, end_p, error, capacity) != 0) {
-        hws_rdma_close(rdma);
-        return NULL;
-    }
-    return rdma;
-}
-
-/*
- * Runs the handshake and offers RDMA. Returns the carrier of the session: over RDMA, or the connection itself where the
- * worker refuses and the configuration leaves the choice. NULL with a message. Takes the end in any case.
- */
-static hws_carrier_t *connect_rdma(hws_carrier_t *connection, const hws_config_t *config, hws_rdma_t *rdma,
-                                   const uint8_t *end, hws_welcome_t *welcome_p, char *error, size_t capacity) {
-    hws_rdma_answer_t answer;
-    hws_carrier_t *carrier = NULL;
-    if (hws_handshake_with_offer(connection, config, HWS_DESCRIPTION_HASH, end, welcome_p, &answer, error, capacity)
-        != 0) {
-        hws_rdma_close(rdma);
-        return NULL;
-    }
-    if (!answer.accepted) {
-        hws_rdma_close(rdma);
-        if (config->carrier == HWS_CARRIER_RDMA) {
-            snprintf(error, capacity, "no RDMA: %s", answer.reason);
-            return NULL;
-        }
-        hws_log(HWS_WARN, "no RDMA, so over TCP: %s", answer.reason);
-        return connection;
-    }
-    if (hws_rdma_connect(rdma, answer.end, error, capacity) == 0) {
-        carrier = hws_rdma_adopt(rdma, connection);
-        if (carrier == NULL) {
-            snprintf(error, capacity, "no memory for RDMA");
-        }
-    }
-    if (carrier == NULL) {
-        hws_rdma_close(rdma);
-    }
-    return carrier;
-}
-
-/*
- * Connects to the broker over TCP, with TLS or without, and goes on over RDMA where the configuration and both ends
- * allow it. Returns the carrier, or NULL after logging the reason.
- */
-static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *welcome_p) {
-    char error[512];
+/* A session that begins at a broker. */
+typedef struct beginning {
+    hws_welcome_t *welcome_p;
+    hws_rdma_t *rdma; /* the end of the next offer; NULL for none */
     uint8_t end[HWS_RDMA_END_BYTES];
-    hws_rdma_t *rdma = NULL;
-    if (config->carrier != HWS_CARRIER_TCP) {
-        rdma = make_end(config, end, error, sizeof error);
-        if (rdma == NULL && config->carrier == HWS_CARRIER_RDMA) {
-            hws_log(HWS_ERROR, "no GPU: %s", error);
-            return NULL;
-        }
-        if (rdma == NULL) {
-            hws_log(HWS_DEBUG, "no RDMA, so over TCP: %s", error); /* most machines have no adapter */
-        }
+    bool offers, is_over_rdma;
+} beginning_t;
+
+/* Makes an end of RDMA for an offer, where the configuration allows it. Returns 0, or -1 when it must have one. */
+static int make_offer(beginning_t *self, const hws_config_t *config, char *error_p, size_t error_capacity) {
+    self->rdma = hws_rdma_offer(config, self->end, error_p, error_capacity);
+    self->offers = self->rdma != NULL;
+    if (!self->offers && config->carrier != HWS_CARRIER_RDMA) {
+        hws_log(HWS_DEBUG, "no RDMA, so over TCP: %s", error_p); /* most machines have no adapter */
+        return 0;
     }
-    hws_carrier_t *connection = hws_broker_connect(config, true, error, sizeof error), *carrier = connection;
-    if (connection == NULL) {
+    return self->offers ? 0 : -1;
+}
+
+/* Begins the session on a connection, and goes on over RDMA where both ends allow it. */
+static int begin(hws_carrier_t **carrier_p, const hws_config_t *config, void *state, char *error_p,
+                 size_t error_capacity) {
+    beginning_t *self = state;
+    hws_carrier_t *connection = *carrier_p;
+    /* An earlier broker has taken the first offer. Another one gets an end of its own, which the earlier does not know. */
+    if (self->offers && self->rdma == NULL && make_offer(self, config, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    if (self->rdma == NULL) {
+        return hws_handshake(connection, config, HWS_DESCRIPTION_HASH, self->welcome_p, error_p, error_capacity);
+    }
+    hws_rdma_t *rdma = self->rdma;
+    self->rdma = NULL;
+    int rc = hws_rdma_begin(rdma, self->end, carrier_p, config, HWS_DESCRIPTION_HASH, self->welcome_p, error_p,
+                            error_capacity);
+    self->is_over_rdma = rc == 0 && *carrier_p != connection;
+    return rc;
+}
+
+/*
+ * Begins a session at the broker of the vGPU over TCP, with TLS or without, or over RDMA. config->brokers receives that
+ * broker. Returns the carrier, or NULL after logging the reason.
+ */
+static hws_carrier_t *connect_broker(hws_config_t *config, hws_welcome_t *welcome_p) {
+    char error[1024];
+    beginning_t beginning = {.welcome_p = welcome_p};
+    if (config->carrier != HWS_CARRIER_TCP && make_offer(&beginning, config, error, sizeof error) != 0) {
         hws_log(HWS_ERROR, "no GPU: %s", error);
-        if (rdma != NULL) {
-            hws_rdma_close(rdma);
-        }
         return NULL;
     }
-    if (rdma != NULL) {
-        carrier = connect_rdma(connection, config, rdma, end, welcome_p, error, sizeof error);
-    } else if (hws_handshake(connection, config, HWS_DESCRIPTION_HASH, welcome_p, error, sizeof error) != 0) {
-        carrier = NULL;
+    hws_carrier_t *carrier = hws_broker_open(config, true, begin, &beginning, error, sizeof error);
+    if (beginning.rdma != NULL) {
+        hws_rdma_close(beginning.rdma); /* no broker has taken it */
     }
     if (carrier == NULL) {
-        hws_log(HWS_ERROR, "no GPU: %s (broker %s:%s)", error, config->host, config->port);
-        connection->ops->close(connection);
+        hws_log(HWS_ERROR, "no GPU: %s", error);
         return NULL;
     }
-    if (carrier == connection) {
+    if (!beginning.is_over_rdma) {
         hws_stripe_use(config, HWS_DESCRIPTION_HASH, welcome_p);
     }
     hws_log(HWS_INFO, "session %llu on %s:%s over %s, %u device(s)", (unsigned long long) welcome_p->session_id,
-            config->host, config->port, carrier->ops->name, welcome_p->device_count);
+            config->brokers[0].host, config->brokers[0].port, carrier->ops->name, welcome_p->device_count);
     return carrier;
 }
 
@@ -186,7 +158,7 @@ static hws_carrier_t *connect_broker(const hws_config_t *config, hws_welcome_t *
  * Connects over a region of shared memory if there is one, else to the broker. Returns the carrier, or NULL after
  * logging the reason.
  */
-static hws_carrier_t *connect_carrier(const hws_config_t *config, hws_welcome_t *welcome_p) {
+static hws_carrier_t *connect_carrier(hws_config_t *config, hws_welcome_t *welcome_p) {
     if (!hws_config_takes_region(config)) {
         return connect_broker(config, welcome_p);
     }

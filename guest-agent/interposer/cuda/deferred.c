@@ -20,6 +20,7 @@
 #define LARGE_BYTES (4u << 20)
 #define SMALL_BYTES (64u << 10)
 #define WRITE_BYTES (1u << 20) /* of a message */
+#define READ_BUFFERS 8u        /* length of a call's copy, in buffers: the worker serves 16 */
 #define LARGE_COUNT (HWS_COPY_AREA_BYTES / LARGE_BYTES - 1)
 #define SMALL_COUNT (LARGE_BYTES / SMALL_BYTES)
 
@@ -75,6 +76,14 @@ static hws_copy_buffer_t *take_buffer(CUstream stream) {
         unused->thread = thread_of(stream);
     }
     return unused;
+}
+
+/* The place and length of a buffer in the copy area. */
+static uint64_t buffer_offset(const hws_copy_buffer_t *buffer, uint64_t *bytes_p) {
+    size_t place = (size_t) (buffer - buffers);
+    bool large = place < LARGE_COUNT;
+    *bytes_p = large ? LARGE_BYTES : SMALL_BYTES;
+    return large ? place * LARGE_BYTES : (uint64_t) LARGE_COUNT * LARGE_BYTES + (place - LARGE_COUNT) * SMALL_BYTES;
 }
 
 static void add(hws_deferred_t *deferred) {
@@ -213,13 +222,11 @@ CUresult hws_deferred_issue(const hws_bulk_copy_t *copy, CUstream stream) {
         free(deferred);
         return CUDA_ERROR_NOT_READY;
     }
-    size_t place = (size_t) (buffer - buffers);
-    bool large = place < LARGE_COUNT;
+    uint64_t buffer_bytes, offset = buffer_offset(buffer, &buffer_bytes);
     *deferred = (hws_deferred_t) {
         .copy = *copy,
-        .plan = hws_bulk_plan(copy, large ? LARGE_BYTES : SMALL_BYTES),
-        .offset =
-            large ? place * LARGE_BYTES : (uint64_t) LARGE_COUNT * LARGE_BYTES + (place - LARGE_COUNT) * SMALL_BYTES,
+        .plan = hws_bulk_plan(copy, buffer_bytes),
+        .offset = offset,
         .issued = 1,
     };
     add(deferred);
@@ -230,6 +237,46 @@ CUresult hws_deferred_issue(const hws_bulk_copy_t *copy, CUstream stream) {
     settle(deferred);
     pthread_mutex_unlock(&lock);
     pthread_mutex_unlock(&issue_lock);
+    return result;
+}
+
+/* Issues the calls of a copy. issue_lock held. Returns CUDA_ERROR_NOT_READY before the first call, or its result. */
+static CUresult issue_reads(const hws_direct_t *direct, CUdeviceptr dst, const uint8_t *src, uint64_t bytes,
+                            CUstream stream) {
+    hws_copy_buffer_t *buffer = take_buffer(stream);
+    if (buffer == NULL) {
+        return CUDA_ERROR_NOT_READY;
+    }
+    CUresult result = CUDA_SUCCESS;
+    uint64_t buffer_bytes, offset = buffer_offset(buffer, &buffer_bytes);
+    for (uint64_t at = 0; at < bytes && result == CUDA_SUCCESS;) {
+        uint64_t part = bytes - at < READ_BUFFERS * buffer_bytes ? bytes - at : READ_BUFFERS * buffer_bytes;
+        const hws_target_t source = {.base = (void *) (uintptr_t) (src + at),
+                                     .width_bytes = part,
+                                     .rows = 1,
+                                     .slices = 1,
+                                     .direct = true,
+                                     .optional = at == 0};
+        result = hws_call_hwsCopyHtoDDirect(dst + at, part, stream, (uint64_t) (uintptr_t) (src + at), offset,
+                                            buffer_bytes, direct->key, &source, false);
+        at += part;
+    }
+    hws_progress_mark(&buffer->last, stream);
+    return result;
+}
+
+CUresult hws_deferred_read(CUdeviceptr dst, const void *src, uint64_t bytes, CUstream stream, bool at_once) {
+    hws_direct_t direct;
+    CUresult result = CUDA_ERROR_NOT_READY;
+    if (!hws_direct_begin(&direct, src, bytes, false)) {
+        return result;
+    }
+    if (at_once || direct.stays) {
+        pthread_mutex_lock(&issue_lock);
+        result = issue_reads(&direct, dst, src, bytes, stream);
+        pthread_mutex_unlock(&issue_lock);
+    }
+    hws_direct_end(&direct);
     return result;
 }
 

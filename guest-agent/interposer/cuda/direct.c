@@ -38,12 +38,10 @@ static hws_direct_block_t *find(uint64_t base) {
     return found == NULL ? NULL : *found;
 }
 
-static void log_refusal(const hws_range_t *range, const char *reason) {
+static void log_refusal(const char *reason) {
     static _Atomic bool logged;
     if (!atomic_exchange(&logged, true)) {
-        hws_log(HWS_WARN,
-                "pinned memory cannot be registered with the RDMA device, so the processor copies it: bytes=%llu: %s",
-                (unsigned long long) range->bytes, reason);
+        hws_log(HWS_WARN, "the processor copies pinned memory, instead of the RDMA device: %s", reason);
     }
 }
 
@@ -57,14 +55,15 @@ static hws_direct_block_t *enter(hws_rdma_t *rdma, const hws_range_t *range) {
     void *base = (void *) (uintptr_t) range->base;
     block->base = range->base;
     block->bytes = range->bytes;
-    block->memory = hws_rdma_register(rdma, base, range->bytes, true, reason, sizeof reason);
+    block->memory =
+        hws_rdma_register(rdma, base, range->bytes, HWS_RDMA_PEER_READS | HWS_RDMA_PEER_WRITES, reason, sizeof reason);
     block->writable = block->memory != NULL;
     if (block->memory == NULL) { /* it may be memory that the process itself cannot write */
         char ignored[256];
-        block->memory = hws_rdma_register(rdma, base, range->bytes, false, ignored, sizeof ignored);
+        block->memory = hws_rdma_register(rdma, base, range->bytes, HWS_RDMA_PEER_READS, ignored, sizeof ignored);
     }
     if (block->memory == NULL) {
-        log_refusal(range, reason);
+        log_refusal(reason);
     }
     if (tsearch(block, &blocks, by_base) != NULL) {
         return block;
@@ -92,7 +91,7 @@ bool hws_direct_begin(hws_direct_t *direct_p, const void *host, uint64_t bytes, 
     bool usable = block != NULL && block->memory != NULL && block->bytes == range.bytes && (block->writable || !writes);
     if (usable) {
         block->users++;
-        *direct_p = (hws_direct_t) {block, block->memory, hws_rdma_key(block->memory)};
+        *direct_p = (hws_direct_t) {block, block->memory, hws_rdma_key(block->memory), !range.arena};
     }
     pthread_mutex_unlock(&lock);
     return usable;

@@ -17,7 +17,8 @@ struct hws_direct_block;
 typedef struct hws_direct {
     struct hws_direct_block *block;
     void *registered; /* for hws_bulk_copy_t and hws_rdma_write() */
-    uint32_t key;     /* by which the worker writes it */
+    uint32_t key;     /* by which the worker writes and reads it */
+    bool stays;       /* no device can take its bytes over (shadow.h) */
 } hws_direct_t;
 
 /*

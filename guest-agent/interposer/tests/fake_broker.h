@@ -24,9 +24,17 @@
 #define BROKER_DEVICES 3
 #define BROKER_MAX_ALLOCATION (64u << 20)
 
-typedef enum broker_mood { BROKER_KIND, BROKER_SILENT, BROKER_REFUSES } broker_mood_t;
+typedef enum broker_mood {
+    BROKER_KIND,
+    BROKER_SILENT,
+    BROKER_REFUSES,
+    BROKER_MOVES_ONCE, /* sends the guest to its own address, and is kind there */
+    BROKER_MOVES       /* sends it there again and again */
+} broker_mood_t;
 
 static broker_mood_t broker_mood;
+static char broker_address[64];
+static _Atomic unsigned broker_connections;
 static int broker_listener, broker_fd = -1;
 static _Atomic uint32_t broker_status_of_next_sync;
 static _Atomic uint64_t broker_calls, broker_round_trips;
@@ -148,6 +156,16 @@ static bool broker_handshake(void) {
             char text[16];
         } refused = {1, 13, "unknown token"};
         broker_put(HWS_CONTROL_REFUSED, 0, 0, &refused, sizeof refused);
+        return false;
+    }
+    if (broker_mood == BROKER_MOVES_ONCE || broker_mood == BROKER_MOVES) {
+        struct {
+            uint32_t code, bytes;
+            char text[64];
+        } moved = {HWS_REFUSED_MOVED, (uint32_t) strlen(broker_address), ""};
+        memcpy(moved.text, broker_address, moved.bytes);
+        broker_put(HWS_CONTROL_REFUSED, 0, 0, &moved, 8 + moved.bytes);
+        broker_mood = broker_mood == BROKER_MOVES_ONCE ? BROKER_KIND : BROKER_MOVES;
         return false;
     }
     struct {
@@ -569,9 +587,15 @@ static void *broker_main(void *unused) {
     hws_record_header_t header;
     uint64_t sequence = 3;
     int on = 1;
-    broker_fd = accept(broker_listener, NULL, NULL);
-    setsockopt(broker_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (broker_fd >= 0 && broker_handshake()) {
+    bool moves, admitted;
+    do {
+        moves = broker_mood == BROKER_MOVES_ONCE || broker_mood == BROKER_MOVES;
+        broker_fd = accept(broker_listener, NULL, NULL);
+        setsockopt(broker_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        broker_connections++;
+        admitted = broker_fd >= 0 && broker_handshake();
+    } while (moves && broker_fd >= 0);
+    if (admitted) {
         while (broker_read(&header, sizeof header) && broker_read(payload, (size_t) header.length_bytes - 32)) {
             HWS_CHECK(header.sequence == sequence++);
             broker_serve(&header, payload);
@@ -588,9 +612,8 @@ static void broker_announce(void) {
     broker_listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     HWS_CHECK(bind(broker_listener, (struct sockaddr *) &address, sizeof address) == 0);
     HWS_CHECK(getsockname(broker_listener, (struct sockaddr *) &address, &length) == 0);
-    char text[64];
-    snprintf(text, sizeof text, "127.0.0.1:%d", ntohs(address.sin_port));
-    setenv("HAWSER_BROKER", text, 1);
+    snprintf(broker_address, sizeof broker_address, "127.0.0.1:%d", ntohs(address.sin_port));
+    setenv("HAWSER_BROKER", broker_address, 1);
     setenv("HAWSER_TOKEN", "test.secret", 1);
 }
 

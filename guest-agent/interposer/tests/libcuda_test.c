@@ -55,6 +55,28 @@ static void shouldFindNoDeviceWhenTheBrokerRefuses(void) {
     HWS_CHECK(cuInit(0) == CUDA_ERROR_NO_DEVICE);
 }
 
+static void shouldFollowTheBrokerToTheVgpu(void) {
+    int count;
+    broker_start(BROKER_MOVES_ONCE);
+    HWS_CHECK(cuInit(0) == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS && count == BROKER_DEVICES);
+    HWS_CHECK(broker_connections == 2);
+}
+
+static void shouldFindNoDeviceWhenItIsSentOnAgain(void) {
+    broker_start(BROKER_MOVES);
+    HWS_CHECK(cuInit(0) == CUDA_ERROR_NO_DEVICE);
+    HWS_CHECK(broker_connections == 2);
+}
+
+static void shouldFindTheSecondBrokerOfAList(void) {
+    char list[160];
+    int count;
+    broker_start(BROKER_KIND);
+    snprintf(list, sizeof list, "127.0.0.1:1, %s", broker_address);
+    setenv("HAWSER_BROKER", list, 1);
+    HWS_CHECK(cuInit(0) == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS && count == BROKER_DEVICES);
+}
+
 static void shouldFilterAndRenumberDevices(void) {
     setenv("CUDA_VISIBLE_DEVICES", "2,GPU-1010,7,1", 1);
     broker_start(BROKER_KIND);
@@ -732,6 +754,9 @@ int main(void) {
     RUN(shouldFindNoDeviceWithoutConfiguration, 1);
     RUN(shouldFindNoDeviceWhenTheBrokerIsSilent, 1);
     RUN(shouldFindNoDeviceWhenTheBrokerRefuses, 1);
+    RUN(shouldFollowTheBrokerToTheVgpu, 0);
+    RUN(shouldFindNoDeviceWhenItIsSentOnAgain, 1);
+    RUN(shouldFindTheSecondBrokerOfAList, 0);
     RUN(shouldFilterAndRenumberDevices, 0);
     RUN(shouldHideEveryDeviceForAnEmptyList, 0);
     RUN(shouldKeepAStackOfContexts, 0);

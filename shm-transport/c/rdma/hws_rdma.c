@@ -1,6 +1,7 @@
 /* An end's life: its device, its memory and its queue pair. */
 #include "hws_rdma_internal.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -50,7 +51,8 @@ static int choose_gid(hws_rdma_t *rdma, char *error, size_t capacity) {
     int best = 0;
     rdma->gid_index = rdma->options.gid_index < 0 ? 0 : rdma->options.gid_index;
     if (rdma->options.gid_index < 0 && rdma->port_state.link_layer == IBV_LINK_LAYER_ETHERNET) {
-        for (int i = 0; i < rdma->port_state.gid_tbl_len; i++) {
+        /* ibv_global_route.sgid_index has 8 bits. */
+        for (int i = 0; i < rdma->port_state.gid_tbl_len && i <= UINT8_MAX; i++) {
             struct ibv_gid_entry entry;
             if (rdma->verbs->_ibv_query_gid_ex(rdma->context, rdma->port, (uint32_t) i, &entry, 0, sizeof entry) == 0
                 && suitability(&entry) > best) {
@@ -91,39 +93,93 @@ static bool choose_port(hws_rdma_t *rdma) {
     return false;
 }
 
-/* Opens the wanted device, or the first that has an active port. */
+static uint32_t reads_of(int limit) {
+    return limit < 1 ? 1 : (uint32_t) limit < HWS_RDMA_READS ? (uint32_t) limit : HWS_RDMA_READS;
+}
+
+/* Sets how many reads the device does at a time for one connection. Every device does one. */
+static void limit_reads(hws_rdma_t *rdma) {
+    struct ibv_device_attr device = {0};
+    if (rdma->verbs->ibv_query_device(rdma->context, &device) != 0) {
+        memset(&device, 0, sizeof device);
+    }
+    rdma->served_reads = reads_of(device.max_qp_rd_atom);
+    rdma->own_reads = reads_of(device.max_qp_init_rd_atom);
+}
+
+/* Opens a device with the wanted name; "" is any. `active`: the device must have an active port. */
+static void try_device(hws_rdma_t *rdma, struct ibv_device *device, const char *wanted, bool active, bool *seen_p) {
+    const char *name = rdma->verbs->ibv_get_device_name(device);
+    if (name == NULL || (wanted[0] != '\0' && strcmp(name, wanted) != 0)) {
+        return;
+    }
+    *seen_p = true;
+    rdma->context = rdma->verbs->ibv_open_device(device);
+    if (rdma->context == NULL) {
+        return;
+    }
+    snprintf(rdma->device, sizeof rdma->device, "%s", name);
+    if (!choose_port(rdma) && active) {
+        rdma->verbs->ibv_close_device(rdma->context);
+        rdma->context = NULL;
+    }
+}
+
+/*
+ * Opens the wanted device, or the first that has an active port. A worker waits for its session, so it also takes a
+ * device whose link is down now.
+ */
 static int open_device(hws_rdma_t *rdma, const char *wanted, char *error, size_t capacity) {
     int count = 0;
     struct ibv_device **list = rdma->verbs->ibv_get_device_list(&count);
-    bool named = wanted != NULL && wanted[0] != '\0', seen = false;
-    for (int i = 0; list != NULL && i < count && rdma->port == 0; i++) {
-        const char *name = rdma->verbs->ibv_get_device_name(list[i]);
-        if (name == NULL || (named && strcmp(name, wanted) != 0)) {
-            continue;
-        }
-        seen = true;
-        rdma->context = rdma->verbs->ibv_open_device(list[i]);
-        if (rdma->context != NULL) {
-            snprintf(rdma->device, sizeof rdma->device, "%s", name);
-            if (!choose_port(rdma)) {
-                rdma->verbs->ibv_close_device(rdma->context);
-                rdma->context = NULL;
-            }
-        }
+    bool seen = false;
+    wanted = wanted == NULL ? "" : wanted;
+    for (int i = 0; list != NULL && i < count && rdma->context == NULL; i++) {
+        try_device(rdma, list[i], wanted, true, &seen);
+    }
+    for (int i = 0; seen && rdma->options.is_worker && i < count && rdma->context == NULL; i++) {
+        try_device(rdma, list[i], wanted, false, &seen);
     }
     if (list != NULL) {
         rdma->verbs->ibv_free_device_list(list);
     }
-    if (rdma->port != 0) {
+    if (rdma->context != NULL) {
         return 0;
     }
-    if (named) {
+    if (wanted[0] != '\0') {
         snprintf(error, capacity, seen ? "the RDMA device %s has no active port" : "there is no RDMA device %s",
                  wanted);
     } else {
         snprintf(error, capacity, seen ? "no RDMA device has an active port" : "this machine has no RDMA device");
     }
     return -1;
+}
+
+static int find_address(hws_rdma_t *rdma, char *error, size_t capacity) {
+    if (!choose_port(rdma)) {
+        snprintf(error, capacity, "the RDMA device %s has no active port", rdma->device);
+        return -1;
+    }
+    return choose_gid(rdma, error, capacity);
+}
+
+/*
+ * Finds the port and its GID again: the link of a worker that has waited may have come or changed. Where that fails, as
+ * older kernels tell a jailed process nothing, what was found at first counts.
+ */
+static int find_address_again(hws_rdma_t *rdma, char *error, size_t capacity) {
+    const uint8_t port = rdma->port;
+    const int gid_index = rdma->gid_index;
+    const struct ibv_port_attr port_state = rdma->port_state;
+    const union ibv_gid gid = rdma->gid;
+    if (find_address(rdma, error, capacity) == 0) {
+        return 0;
+    }
+    rdma->port = port;
+    rdma->gid_index = gid_index;
+    rdma->port_state = port_state;
+    rdma->gid = gid;
+    return port != 0 ? 0 : -1;
 }
 
 hws_rdma_t *hws_rdma_open(const hws_rdma_options_t *options, char *error_p, size_t error_capacity) {
@@ -145,10 +201,11 @@ hws_rdma_t *hws_rdma_open(const hws_rdma_options_t *options, char *error_p, size
     /* Forks of the program must not move pages that the adapter uses. Newer kernels take care of that themselves. */
     verbs->ibv_fork_init();
     if (open_device(rdma, options->device, error_p, error_capacity) != 0
-        || choose_gid(rdma, error_p, error_capacity) != 0) {
+        || (rdma->port != 0 && choose_gid(rdma, error_p, error_capacity) != 0)) {
         hws_rdma_close(rdma);
         return NULL;
     }
+    limit_reads(rdma);
     rdma->domain = verbs->ibv_alloc_pd(rdma->context);
     if (rdma->domain == NULL) {
         snprintf(error_p, error_capacity, "the RDMA device %s gives no protection domain: %s", rdma->device,
@@ -157,6 +214,19 @@ hws_rdma_t *hws_rdma_open(const hws_rdma_options_t *options, char *error_p, size
         return NULL;
     }
     return rdma;
+}
+
+void hws_rdma_say_refused(const hws_rdma_t *rdma, uint64_t bytes, char *error_p, size_t error_capacity) {
+    const char *reason = strerror(errno);
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    char most[32] = "none";
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (limit.rlim_cur != RLIM_INFINITY) {
+        snprintf(most, sizeof most, "%llu KiB", (unsigned long long) (limit.rlim_cur >> 10));
+    }
+    snprintf(error_p, error_capacity,
+             "%llu KiB cannot be registered with the RDMA device %s: %s (limit of locked memory: %s)",
+             (unsigned long long) (bytes + 1023) >> 10, rdma->device, reason, most);
 }
 
 static int make_mirror(hws_rdma_t *rdma, char *error, size_t capacity) {
@@ -170,12 +240,7 @@ static int make_mirror(hws_rdma_t *rdma, char *error, size_t capacity) {
     rdma->region = rdma->verbs->ibv_reg_mr(rdma->domain, memory, HWS_MIRROR_BYTES,
                                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     if (rdma->region == NULL) {
-        int reason = errno;
-        struct rlimit limit = {0};
-        getrlimit(RLIMIT_MEMLOCK, &limit);
-        snprintf(error, capacity,
-                 "%u MiB cannot be registered with the RDMA device %s: %s (limit of locked memory: %llu KiB)",
-                 HWS_MIRROR_BYTES >> 20, rdma->device, strerror(reason), (unsigned long long) (limit.rlim_cur >> 10));
+        hws_rdma_say_refused(rdma, HWS_MIRROR_BYTES, error, capacity);
         return -1;
     }
     return 0;
@@ -220,7 +285,7 @@ static int initialise(hws_rdma_t *rdma, char *error, size_t capacity) {
         .qp_state = IBV_QPS_INIT,
         .pkey_index = (uint16_t) rdma->options.partition,
         .port_num = rdma->port,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | (rdma->options.is_worker ? 0 : IBV_ACCESS_REMOTE_READ),
     };
     int rc = rdma->verbs->ibv_modify_qp(rdma->queue_pair, &state,
                                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -242,6 +307,10 @@ int hws_rdma_prepare(hws_rdma_t *rdma, uint8_t end_p[HWS_RDMA_END_BYTES], char *
         return -1;
     }
     rdma->first_packet &= 0xffffff;
+    /* A guest has opened its end just now. */
+    if (rdma->options.is_worker && find_address_again(rdma, error_p, error_capacity) != 0) {
+        return -1;
+    }
     if (make_mirror(rdma, error_p, error_capacity) != 0 || make_queues(rdma, error_p, error_capacity) != 0
         || initialise(rdma, error_p, error_capacity) != 0) {
         return -1;
@@ -255,6 +324,7 @@ int hws_rdma_prepare(hws_rdma_t *rdma, uint8_t end_p[HWS_RDMA_END_BYTES], char *
         .key = rdma->region->rkey,
         .address = (uint64_t) (uintptr_t) rdma->mirror,
         .bytes = HWS_MIRROR_BYTES,
+        .reads = rdma->served_reads,
     };
     memcpy(end.gid, rdma->gid.raw, sizeof end.gid);
     memcpy(end_p, &end, sizeof end);
@@ -265,7 +335,8 @@ int hws_rdma_prepare(hws_rdma_t *rdma, uint8_t end_p[HWS_RDMA_END_BYTES], char *
 static bool is_sound(const hws_rdma_t *rdma, const hws_rdma_end_t *end) {
     return end->queue_pair < 1u << 24 && end->first_packet < 1u << 24 && end->lid <= UINT16_MAX
         && end->mtu >= IBV_MTU_256 && end->mtu <= IBV_MTU_4096 && end->link_layer == rdma->port_state.link_layer
-        && end->bytes == HWS_MIRROR_BYTES && end->address <= UINT64_MAX - HWS_MIRROR_BYTES && end->reserved == 0;
+        && end->bytes == HWS_MIRROR_BYTES && end->address <= UINT64_MAX - HWS_MIRROR_BYTES && end->reads >= 1
+        && end->reads <= UINT8_MAX && end->reserved == 0;
 }
 
 /* The exponent of the time to wait for an acknowledgement: eight such waits make the time that a link may be down. */
@@ -287,7 +358,7 @@ static int to_ready(hws_rdma_t *rdma) {
         .path_mtu = (enum ibv_mtu)(peer->mtu < rdma->port_state.active_mtu ? peer->mtu : rdma->port_state.active_mtu),
         .dest_qp_num = peer->queue_pair,
         .rq_psn = peer->first_packet,
-        .max_dest_rd_atomic = 1,
+        .max_dest_rd_atomic = (uint8_t) rdma->served_reads,
         .min_rnr_timer = 1, /* 10 us; correct ends never need it */
         .ah_attr = {.dlid = (uint16_t) peer->lid,
                     .sl = (uint8_t) rdma->options.service_level,
@@ -312,7 +383,7 @@ static int to_ready(hws_rdma_t *rdma) {
         .retry_cnt = 7,
         .rnr_retry = 7, /* for ever: an end that reads nothing is no failure */
         .sq_psn = rdma->first_packet,
-        .max_rd_atomic = 1,
+        .max_rd_atomic = (uint8_t) (peer->reads < rdma->own_reads ? peer->reads : rdma->own_reads),
     };
     return rdma->verbs->ibv_modify_qp(rdma->queue_pair, &state,
                                       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY
@@ -330,8 +401,9 @@ int hws_rdma_connect(hws_rdma_t *rdma, const uint8_t peer[HWS_RDMA_END_BYTES], c
     }
     int rc = to_ready(rdma);
     if (rc != 0) {
-        snprintf(error_p, error_capacity, "the RDMA device %s cannot reach the other end: %s", rdma->device,
-                 strerror(rc));
+        snprintf(error_p, error_capacity,
+                 "the RDMA device %s cannot reach the other end: %s (both ends need a GID of the same type)",
+                 rdma->device, strerror(rc));
         return -1;
     }
     return 0;
@@ -349,6 +421,12 @@ int hws_rdma_channel(const hws_rdma_t *rdma) {
     return rdma->channel->fd;
 }
 
+void hws_rdma_describe(const hws_rdma_t *rdma, char *text_p, size_t capacity) {
+    char gid[INET6_ADDRSTRLEN];
+    snprintf(text_p, capacity, "%s port %u, GID %d (%s)", rdma->device, rdma->port, rdma->gid_index,
+             inet_ntop(AF_INET6, rdma->gid.raw, gid, sizeof gid));
+}
+
 const char *hws_rdma_device(const hws_rdma_t *rdma) {
     return rdma->device;
 }
@@ -361,6 +439,7 @@ void hws_rdma_count(const hws_rdma_t *rdma, hws_rdma_counts_t *counts_p) {
     *counts_p = (hws_rdma_counts_t) {
         .messages_out = atomic_load(&rdma->messages_out),
         .bytes_out = atomic_load(&rdma->bytes_out),
+        .bytes_read = atomic_load(&rdma->bytes_read),
         .messages_in = atomic_load(&rdma->messages_in),
     };
 }

@@ -46,7 +46,8 @@ typedef struct hws_rdma_words {
 
 /*
  * Opens a device and makes a protection domain. Everything that needs files happens here, so that a worker can do the
- * rest in its jail. Returns the end, or NULL with a message in error_p.
+ * rest in its jail. The link of a worker's device may be down until hws_rdma_prepare(). Returns the end, or NULL with a
+ * message in error_p.
  */
 hws_rdma_t *hws_rdma_open(const hws_rdma_options_t *options, char *error_p, size_t error_capacity);
 
@@ -90,32 +91,56 @@ int hws_rdma_send_chunk(hws_rdma_t *rdma, uint32_t chunk, uint32_t offset, uint3
 /* Memory of this process that the device reads and writes by itself. */
 typedef struct hws_rdma_memory hws_rdma_memory_t;
 
+/* Uses of registered memory beside reads by this end's device, which are always possible. */
+typedef enum hws_rdma_access {
+    HWS_RDMA_FILLED = 1,     /* hws_rdma_read() writes it */
+    HWS_RDMA_PEER_READS = 2, /* the other end reads it */
+    HWS_RDMA_PEER_WRITES = 4 /* the other end writes it */
+} hws_rdma_access_t;
+
 /*
  * Registers the memory [base, base + bytes), which must stay mapped until hws_rdma_unregister() or hws_rdma_close().
- * `writable`: the other end may write it. Returns NULL with a message in error_p. Any thread, after hws_rdma_prepare().
+ * `access` is a sum of hws_rdma_access_t. Returns NULL with a message in error_p. Any thread, after hws_rdma_prepare().
  */
-hws_rdma_memory_t *hws_rdma_register(hws_rdma_t *rdma, void *base, uint64_t bytes, bool writable, char *error_p,
+hws_rdma_memory_t *hws_rdma_register(hws_rdma_t *rdma, void *base, uint64_t bytes, uint32_t access, char *error_p,
                                      size_t error_capacity);
 
-/* The key by which the other end writes the memory, at its address in this process. */
+/*
+ * Worker: registers memory of a GPU at its device address, for hws_rdma_read() and hws_rdma_write(). `descriptor` is a
+ * dma-buf that begins with the memory and stays the caller's. With -1 the kernel's module for peer memory must know the
+ * address. The memory must stay mapped like that of hws_rdma_register(), whose results this has.
+ */
+hws_rdma_memory_t *hws_rdma_register_device(hws_rdma_t *rdma, uint64_t base, uint64_t bytes, int32_t descriptor,
+                                            char *error_p, size_t error_capacity);
+
+/* The key by which the other end uses the memory, at its address in this process. */
 uint32_t hws_rdma_key(const hws_rdma_memory_t *memory);
 
 /*
- * Ends the use of the memory, after the device has read all that was posted from it, the connection is lost, or the limit
- * has passed. Nobody else may use `memory` any more; the other end's next write to it loses the connection. Any thread.
+ * Ends the use of the memory, after the device has done all that was posted with it, the connection is lost, or the limit
+ * has passed. Nobody else may use `memory` any more; the other end's next use of it loses the connection. Any thread.
  */
 void hws_rdma_unregister(hws_rdma_t *rdma, hws_rdma_memory_t *memory, uint32_t limit_ms);
 
 /*
  * Posts registered bytes to memory of the other end, whose address and key it has told. They are there before all that is
- * posted later. They must not change until hws_rdma_written() has reached *ticket_p, which may be NULL. Returns 0, or -1
+ * posted later. They must not change until hws_rdma_done() has reached *ticket_p, which may be NULL. Returns 0, or -1
  * after the connection is lost. Any thread.
  */
 int hws_rdma_write(hws_rdma_t *rdma, hws_rdma_memory_t *memory, const void *from, uint32_t bytes, uint64_t to,
                    uint32_t key, uint64_t *ticket_p);
 
-/* The ticket up to which all writes are done; tickets grow. Any thread. */
-uint64_t hws_rdma_written(hws_rdma_t *rdma);
+/*
+ * Worker: fetches memory of the other end, whose address and key it has told, to registered memory. The bytes are here
+ * when hws_rdma_done() has reached *ticket_p. Later requests do not wait for them, but their completions do. A
+ * read that the other end cannot serve yet holds up all that is posted after it. Returns 0, or -1 after the connection
+ * is lost. Any thread.
+ */
+int hws_rdma_read(hws_rdma_t *rdma, hws_rdma_memory_t *memory, void *to, uint32_t bytes, uint64_t from, uint32_t key,
+                  uint64_t *ticket_p);
+
+/* The ticket up to which all writes and reads are done; tickets grow. Any thread. */
+uint64_t hws_rdma_done(hws_rdma_t *rdma);
 
 /*
  * Guest: hws_rdma_send_chunk() of registered bytes, which go to the start of the chunk. They must not change until the
@@ -143,8 +168,8 @@ int hws_rdma_leave(hws_rdma_t *rdma, uint32_t limit_ms);
 int hws_rdma_progress(hws_rdma_t *rdma);
 
 /*
- * Sleeping: arm, call hws_rdma_progress() and hws_rdma_written() once more, poll the channel's descriptor for POLLIN, then hws_rdma_awake().
- * One thread at a time. hws_rdma_arm() returns 0, or -1 after the connection is lost.
+ * Sleeping: arm, call hws_rdma_progress() and hws_rdma_done() once more, poll the channel's descriptor for POLLIN, then
+ * hws_rdma_awake(). One thread at a time. hws_rdma_arm() returns 0, or -1 after the connection is lost.
  */
 int hws_rdma_channel(const hws_rdma_t *rdma);
 int hws_rdma_arm(hws_rdma_t *rdma);
@@ -153,6 +178,9 @@ void hws_rdma_awake(hws_rdma_t *rdma);
 /* Why the connection is lost; NULL while it is not. Any thread. */
 const char *hws_rdma_fault(hws_rdma_t *rdma);
 
+/* Names the end for people: "mlx5_0 port 1, GID 3 (::ffff:10.0.0.1)". */
+void hws_rdma_describe(const hws_rdma_t *rdma, char *text_p, size_t capacity);
+
 /* The device's name, and the descriptor of its commands, which a jail must allow. */
 const char *hws_rdma_device(const hws_rdma_t *rdma);
 int hws_rdma_device_descriptor(const hws_rdma_t *rdma);
@@ -160,7 +188,8 @@ int hws_rdma_device_descriptor(const hws_rdma_t *rdma);
 /* Counters since hws_rdma_connect(). */
 typedef struct hws_rdma_counts {
     uint64_t messages_out; /* work requests posted */
-    uint64_t bytes_out;    /* of their payloads */
+    uint64_t bytes_out;    /* of their payloads, without reads */
+    uint64_t bytes_read;   /* that reads have asked for */
     uint64_t messages_in;  /* completions with immediate data */
 } hws_rdma_counts_t;
 

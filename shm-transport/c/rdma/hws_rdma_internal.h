@@ -16,6 +16,8 @@
 #define HWS_RDMA_SIGNAL_EVERY 64u
 /* Adapters send so much from the work request itself, without a second read of memory. */
 #define HWS_RDMA_INLINE_BYTES 220u
+/* Reads of one connection at a time. They cover the way there and back also of short ones. */
+#define HWS_RDMA_READS 16u
 /* Completions taken at once, and receives posted at once. */
 #define HWS_RDMA_BATCH 32u
 /* After so many tails the reader reports its position, although less than a quarter of the ring is free. */
@@ -39,7 +41,8 @@ typedef struct hws_rdma_end {
     uint32_t key;          /* by which the other end writes the mirror */
     uint64_t address;      /* of the mirror */
     uint64_t bytes;
-    uint64_t reserved;
+    uint32_t reads; /* that the end can serve at a time; 1..255 */
+    uint32_t reserved;
 } hws_rdma_end_t;
 
 _Static_assert(sizeof(hws_rdma_end_t) == HWS_RDMA_END_BYTES, "the layout of an end");
@@ -47,7 +50,8 @@ _Static_assert(sizeof(hws_rdma_end_t) == HWS_RDMA_END_BYTES, "the layout of an e
 struct hws_rdma_memory {
     struct hws_rdma_memory *next, *previous;
     struct ibv_mr *region;
-    uint64_t last; /* ticket of the last write from it; under send_lock */
+    uint64_t base, bytes; /* the addresses that requests name */
+    uint64_t last;        /* ticket of its last request; under send_lock */
 };
 
 struct hws_rdma {
@@ -60,6 +64,7 @@ struct hws_rdma {
     uint8_t port;
     int gid_index;
     struct ibv_port_attr port_state;
+    uint32_t served_reads, own_reads; /* reads of one connection at a time: of the other end's, and of this end's */
     union ibv_gid gid;
 
     uint8_t *mirror;
@@ -74,9 +79,9 @@ struct hws_rdma {
     pthread_mutex_t send_lock; /* of the send queue, its completions, and the list of memories */
     uint64_t posted;
     _Atomic uint64_t completed; /* changes only under send_lock */
-    _Atomic uint64_t ticketed;  /* the last write that asks for a completion of its own; as `completed` */
+    _Atomic uint64_t ticketed;  /* the last request that asks for a completion of its own; as `completed` */
     hws_rdma_memory_t *memories;
-    _Atomic uint64_t messages_out, bytes_out, messages_in;
+    _Atomic uint64_t messages_out, bytes_out, bytes_read, messages_in;
 
     /* The sender's: positions of tails that the other end has not reported as read. */
     uint64_t tails[HWS_MIRROR_TAILS];
@@ -99,11 +104,14 @@ __attribute__((format(printf, 2, 3))) int hws_rdma_lose(hws_rdma_t *rdma, const 
 /* Posts `count` receives. Returns 0, or -1 after the connection is lost. receive_lock held, or before any traffic. */
 int hws_rdma_post_receives(hws_rdma_t *rdma, uint32_t count);
 
-/* Milliseconds of a clock that only counts on. */
-int64_t hws_rdma_now_ms(void);
+/* Says that the device did not register so many bytes, by errno, and names the limit that is mostly the reason. */
+void hws_rdma_say_refused(const hws_rdma_t *rdma, uint64_t bytes, char *error_p, size_t error_capacity);
 
-/* Sleeps for a moment, while only the adapter can go on. */
-void hws_rdma_nap(void);
+/*
+ * Waits until the device has done what was posted up to a ticket. Returns false after the limit or after the connection
+ * is lost. send_lock held, but not while it sleeps, so that others may send meanwhile.
+ */
+bool hws_rdma_await(hws_rdma_t *rdma, uint64_t ticket, uint32_t limit_ms);
 
 /* Takes completions of sends. Returns whether there was one. send_lock held. */
 bool hws_rdma_reap(hws_rdma_t *rdma);

@@ -9,19 +9,20 @@
 #define POSITION_UNIT 8u
 #define NAP_NS 20000l
 
-/* Bytes that a work request writes to the other end. */
+/* Bytes that a work request writes to the other end, or reads from it. */
 typedef struct piece {
-    uint64_t from;
-    uint64_t to;
+    uint64_t here;
+    uint64_t there;
     uint32_t local_key;
     uint32_t key;
     uint32_t bytes; /* 0: only the immediate data */
+    bool reads;
 } piece_t;
 
 /* Bytes of the mirror, which go to the same place in the other end's. */
 static piece_t of_mirror(const hws_rdma_t *rdma, uint64_t offset, uint32_t bytes) {
-    return (piece_t) {.from = (uint64_t) (uintptr_t) rdma->mirror + offset,
-                      .to = rdma->peer.address + offset,
+    return (piece_t) {.here = (uint64_t) (uintptr_t) rdma->mirror + offset,
+                      .there = rdma->peer.address + offset,
                       .local_key = rdma->region->lkey,
                       .key = rdma->peer.key,
                       .bytes = bytes};
@@ -56,13 +57,14 @@ bool hws_rdma_reap(hws_rdma_t *rdma) {
     return count > 0;
 }
 
-void hws_rdma_nap(void) {
+/* Sleeps for a moment, while only the adapter can go on. */
+static void nap(void) {
     const struct timespec nap = {.tv_nsec = NAP_NS};
     nanosleep(&nap, NULL);
 }
 
 /*
- * Posts writes in order; the last one carries `imm`, unless that is NULL. The send queue is seldom full: adapters empty
+ * Posts requests in order; the last one carries `imm`, unless that is NULL. The send queue is seldom full: adapters empty
  * it without the other end's program. While a link is down it may be, so the wait ends with the connection. send_lock
  * held.
  */
@@ -72,28 +74,31 @@ static int post_locked(hws_rdma_t *rdma, const piece_t *pieces, unsigned count, 
     while (!atomic_load_explicit(&rdma->lost, memory_order_relaxed)
            && rdma->posted - rdma->completed + count > HWS_RDMA_SENDS) {
         if (!hws_rdma_reap(rdma)) {
-            hws_rdma_nap();
+            nap();
         }
     }
     if (atomic_load_explicit(&rdma->lost, memory_order_relaxed)) {
         return -1;
     }
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, bytes_read = 0;
     for (unsigned i = 0; i < count; i++) {
         struct ibv_send_wr *request = &requests[i];
         bool last = i == count - 1;
-        parts[i] = (struct ibv_sge) {.addr = pieces[i].from, .length = pieces[i].bytes, .lkey = pieces[i].local_key};
+        parts[i] = (struct ibv_sge) {.addr = pieces[i].here, .length = pieces[i].bytes, .lkey = pieces[i].local_key};
         request->wr_id = rdma->posted + i + 1;
         request->next = last ? NULL : request + 1;
         request->sg_list = &parts[i];
         request->num_sge = pieces[i].bytes != 0;
-        request->opcode = last && imm != NULL ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+        request->opcode = pieces[i].reads ? IBV_WR_RDMA_READ
+            : last && imm != NULL         ? IBV_WR_RDMA_WRITE_WITH_IMM
+                                          : IBV_WR_RDMA_WRITE;
         request->imm_data = last && imm != NULL ? htonl(*imm) : 0;
-        request->send_flags = pieces[i].bytes <= rdma->inline_bytes && pieces[i].bytes != 0 ? IBV_SEND_INLINE : 0;
+        bool in_request = !pieces[i].reads && pieces[i].bytes <= rdma->inline_bytes && pieces[i].bytes != 0;
+        request->send_flags = in_request ? IBV_SEND_INLINE : 0;
         request->send_flags |= (signal && last) || request->wr_id % HWS_RDMA_SIGNAL_EVERY == 0 ? IBV_SEND_SIGNALED : 0;
-        request->wr.rdma.remote_addr = pieces[i].to;
+        request->wr.rdma.remote_addr = pieces[i].there;
         request->wr.rdma.rkey = pieces[i].key;
-        bytes += pieces[i].bytes;
+        *(pieces[i].reads ? &bytes_read : &bytes) += pieces[i].bytes;
     }
     int rc = ibv_post_send(rdma->queue_pair, requests, &bad);
     if (rc != 0) {
@@ -102,6 +107,7 @@ static int post_locked(hws_rdma_t *rdma, const piece_t *pieces, unsigned count, 
     rdma->posted += count;
     atomic_fetch_add_explicit(&rdma->messages_out, count, memory_order_relaxed);
     atomic_fetch_add_explicit(&rdma->bytes_out, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&rdma->bytes_read, bytes_read, memory_order_relaxed);
     return 0;
 }
 
@@ -188,15 +194,14 @@ int hws_rdma_return_chunk(hws_rdma_t *rdma, uint32_t chunk, uint32_t offset, uin
     return post(rdma, &piece, 1, &imm);
 }
 
-/* Posts bytes of registered memory, and asks for a completion that tells when they have left it. */
+/* Posts a request with registered memory, and asks for a completion that tells when it is done. */
 static int post_memory(hws_rdma_t *rdma, hws_rdma_memory_t *memory, piece_t piece, uint64_t *ticket_p) {
-    const struct ibv_mr *region = memory->region;
-    uint64_t base = (uint64_t) (uintptr_t) region->addr;
-    if (piece.from < base || piece.from - base > region->length || piece.bytes > region->length - (piece.from - base)) {
-        return hws_rdma_lose(rdma, "bytes must lie in registered memory: offset=%lld bytes=%u",
-                             (long long) (piece.from - base), piece.bytes);
+    uint64_t offset = piece.here - memory->base;
+    if (piece.here < memory->base || offset > memory->bytes || piece.bytes > memory->bytes - offset) {
+        return hws_rdma_lose(rdma, "bytes must lie in registered memory: offset=%lld bytes=%u", (long long) offset,
+                             piece.bytes);
     }
-    piece.local_key = region->lkey;
+    piece.local_key = memory->region->lkey;
     pthread_mutex_lock(&rdma->send_lock);
     int rc = post_locked(rdma, &piece, 1, NULL, true);
     if (rc == 0) {
@@ -212,7 +217,13 @@ static int post_memory(hws_rdma_t *rdma, hws_rdma_memory_t *memory, piece_t piec
 
 int hws_rdma_write(hws_rdma_t *rdma, hws_rdma_memory_t *memory, const void *from, uint32_t bytes, uint64_t to,
                    uint32_t key, uint64_t *ticket_p) {
-    const piece_t piece = {.from = (uint64_t) (uintptr_t) from, .to = to, .key = key, .bytes = bytes};
+    const piece_t piece = {.here = (uint64_t) (uintptr_t) from, .there = to, .key = key, .bytes = bytes};
+    return post_memory(rdma, memory, piece, ticket_p);
+}
+
+int hws_rdma_read(hws_rdma_t *rdma, hws_rdma_memory_t *memory, void *to, uint32_t bytes, uint64_t from, uint32_t key,
+                  uint64_t *ticket_p) {
+    const piece_t piece = {.here = (uint64_t) (uintptr_t) to, .there = from, .key = key, .bytes = bytes, .reads = true};
     return post_memory(rdma, memory, piece, ticket_p);
 }
 
@@ -222,11 +233,11 @@ int hws_rdma_send_chunk_from(hws_rdma_t *rdma, hws_rdma_memory_t *memory, const 
     if (!of_chunk(rdma, chunk, 0, bytes, &piece)) {
         return -1;
     }
-    piece.from = (uint64_t) (uintptr_t) from;
+    piece.here = (uint64_t) (uintptr_t) from;
     return post_memory(rdma, memory, piece, NULL);
 }
 
-uint64_t hws_rdma_written(hws_rdma_t *rdma) {
+uint64_t hws_rdma_done(hws_rdma_t *rdma) {
     if (atomic_load(&rdma->completed) < atomic_load(&rdma->ticketed) && pthread_mutex_trylock(&rdma->send_lock) == 0) {
         hws_rdma_reap(rdma);
         pthread_mutex_unlock(&rdma->send_lock);
@@ -234,27 +245,35 @@ uint64_t hws_rdma_written(hws_rdma_t *rdma) {
     return atomic_load(&rdma->completed);
 }
 
-int64_t hws_rdma_now_ms(void) {
+static int64_t now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+bool hws_rdma_await(hws_rdma_t *rdma, uint64_t ticket, uint32_t limit_ms) {
+    int64_t until_ms = now_ms() + limit_ms;
+    while (rdma->completed < ticket && !atomic_load(&rdma->lost)) {
+        if (hws_rdma_reap(rdma)) {
+            continue;
+        }
+        if (now_ms() >= until_ms) {
+            break;
+        }
+        pthread_mutex_unlock(&rdma->send_lock);
+        nap();
+        pthread_mutex_lock(&rdma->send_lock);
+    }
+    return rdma->completed >= ticket;
+}
+
 int hws_rdma_leave(hws_rdma_t *rdma, uint32_t limit_ms) {
     uint32_t imm = immediate(HWS_RDMA_LEFT, 0);
-    int64_t until_ms = hws_rdma_now_ms() + limit_ms;
     const piece_t piece = nothing(rdma);
     pthread_mutex_lock(&rdma->send_lock);
-    int rc = post_locked(rdma, &piece, 1, &imm, true);
-    while (rc == 0 && rdma->completed != rdma->posted) {
-        if (atomic_load(&rdma->lost) || hws_rdma_now_ms() > until_ms) {
-            rc = -1;
-        } else if (!hws_rdma_reap(rdma)) {
-            hws_rdma_nap();
-        }
-    }
+    bool done = post_locked(rdma, &piece, 1, &imm, true) == 0 && hws_rdma_await(rdma, rdma->posted, limit_ms);
     pthread_mutex_unlock(&rdma->send_lock);
-    return rc;
+    return done ? 0 : -1;
 }
 
 int hws_rdma_post_receives(hws_rdma_t *rdma, uint32_t count) {

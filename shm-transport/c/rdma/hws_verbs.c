@@ -14,28 +14,18 @@ static const struct {
     const char *name;
     size_t offset;
 } entries[] = {
-    ENTRY(ibv_get_device_list),
-    ENTRY(ibv_free_device_list),
-    ENTRY(ibv_get_device_name),
-    ENTRY(ibv_open_device),
-    ENTRY(ibv_close_device),
-    ENTRY(ibv_query_port),
-    ENTRY(ibv_query_gid),
-    ENTRY(_ibv_query_gid_ex),
-    ENTRY(ibv_alloc_pd),
-    ENTRY(ibv_dealloc_pd),
-    ENTRY(ibv_reg_mr),
-    ENTRY(ibv_dereg_mr),
-    ENTRY(ibv_create_comp_channel),
-    ENTRY(ibv_destroy_comp_channel),
-    ENTRY(ibv_create_cq),
-    ENTRY(ibv_destroy_cq),
-    ENTRY(ibv_get_cq_event),
-    ENTRY(ibv_ack_cq_events),
-    ENTRY(ibv_create_qp),
-    ENTRY(ibv_modify_qp),
-    ENTRY(ibv_destroy_qp),
-    ENTRY(ibv_wc_status_str),
+    ENTRY(ibv_get_device_list),     ENTRY(ibv_free_device_list),
+    ENTRY(ibv_get_device_name),     ENTRY(ibv_open_device),
+    ENTRY(ibv_close_device),        ENTRY(ibv_query_device),
+    ENTRY(ibv_query_port),          ENTRY(ibv_query_gid),
+    ENTRY(_ibv_query_gid_ex),       ENTRY(ibv_alloc_pd),
+    ENTRY(ibv_dealloc_pd),          ENTRY(ibv_reg_mr),
+    ENTRY(ibv_reg_dmabuf_mr),       ENTRY(ibv_dereg_mr),
+    ENTRY(ibv_create_comp_channel), ENTRY(ibv_destroy_comp_channel),
+    ENTRY(ibv_create_cq),           ENTRY(ibv_destroy_cq),
+    ENTRY(ibv_get_cq_event),        ENTRY(ibv_ack_cq_events),
+    ENTRY(ibv_create_qp),           ENTRY(ibv_modify_qp),
+    ENTRY(ibv_destroy_qp),          ENTRY(ibv_wc_status_str),
     ENTRY(ibv_fork_init),
 };
 
@@ -55,7 +45,7 @@ const hws_verbs_t *hws_verbs_load(char *error_p, size_t error_capacity) {
     }
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         void *function = dlsym(handle, entries[i].name);
-        if (function == NULL) {
+        if (function == NULL && entries[i].offset != offsetof(hws_verbs_t, ibv_reg_dmabuf_mr)) {
             snprintf(error_p, error_capacity, "RDMA needs a newer %s: it lacks %s", path, entries[i].name);
             dlclose(handle);
             return NULL;

@@ -19,12 +19,15 @@ typedef struct hws_verbs {
     const char *(*ibv_get_device_name)(struct ibv_device *);
     struct ibv_context *(*ibv_open_device)(struct ibv_device *);
     int (*ibv_close_device)(struct ibv_context *);
+    int (*ibv_query_device)(struct ibv_context *, struct ibv_device_attr *);
     int (*ibv_query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
     int (*ibv_query_gid)(struct ibv_context *, uint8_t, int, union ibv_gid *);
     int (*_ibv_query_gid_ex)(struct ibv_context *, uint32_t, uint32_t, struct ibv_gid_entry *, uint32_t, size_t);
     struct ibv_pd *(*ibv_alloc_pd)(struct ibv_context *);
     int (*ibv_dealloc_pd)(struct ibv_pd *);
     struct ibv_mr *(*ibv_reg_mr)(struct ibv_pd *, void *, size_t, int);
+    struct ibv_mr *(*ibv_reg_dmabuf_mr)(struct ibv_pd *, uint64_t, size_t, uint64_t, int,
+                                        int); /* NULL before rdma-core 34 */
     int (*ibv_dereg_mr)(struct ibv_mr *);
     struct ibv_comp_channel *(*ibv_create_comp_channel)(struct ibv_context *);
     int (*ibv_destroy_comp_channel)(struct ibv_comp_channel *);

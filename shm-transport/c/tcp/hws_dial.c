@@ -33,9 +33,9 @@
  */
 #define ATTEMPT_MS 2500
 
-/* The state of a dial: the newest error, and whether it may be temporary. */
+/* The state of a broker: its newest error, and whether that may be temporary. */
 typedef struct outcome {
-    char reason[256];
+    char reason[400]; /* with the longest name */
     bool passing;
 } outcome_t;
 
@@ -127,12 +127,12 @@ static int dial_address(const struct addrinfo *address, int64_t deadline_ms, int
     return -1;
 }
 
-/* Tries each address of the name once. Returns the socket, or -1 and the outcome. */
-static int dial_once(const hws_dial_t *dial, int64_t deadline_ms, outcome_t *outcome) {
+/* Tries each address of a broker's name once. Returns the socket, or -1 and the outcome. */
+static int dial_broker(const hws_address_t *broker, bool patient, int64_t deadline_ms, outcome_t *outcome) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses = NULL;
-    int rc = getaddrinfo(dial->host, dial->port, &hints, &addresses);
+    int rc = getaddrinfo(broker->host, broker->port, &hints, &addresses);
     if (rc != 0) {
-        snprintf(outcome->reason, sizeof outcome->reason, "no address for the broker %s: %s", dial->host,
+        snprintf(outcome->reason, sizeof outcome->reason, "no address for the broker %s: %s", broker->host,
                  gai_strerror(rc));
         outcome->passing = name_may_come(rc);
         return -1;
@@ -142,7 +142,7 @@ static int dial_once(const hws_dial_t *dial, int64_t deadline_ms, outcome_t *out
     int fd = -1;
     for (struct addrinfo *each = addresses; each != NULL && fd < 0; each = each->ai_next) {
         int64_t until_ms = deadline_ms, whole_ms = now_ms() + ATTEMPT_MS;
-        if (dial->patient && whole_ms < deadline_ms) {
+        if (patient && whole_ms < deadline_ms) {
             until_ms = whole_ms;
         }
         int error;
@@ -154,13 +154,40 @@ static int dial_once(const hws_dial_t *dial, int64_t deadline_ms, outcome_t *out
          */
         bool cut = error == ETIMEDOUT && until_ms == deadline_ms && known;
         if (fd < 0 && !cut && (passing || !outcome->passing)) {
-            snprintf(outcome->reason, sizeof outcome->reason, "no connection to the broker %s:%s: %s", dial->host,
-                     dial->port, strerror(error));
+            snprintf(outcome->reason, sizeof outcome->reason, "no connection to the broker %s:%s: %s", broker->host,
+                     broker->port, strerror(error));
         }
         outcome->passing |= fd < 0 && passing;
     }
     freeaddrinfo(addresses);
     return fd;
+}
+
+/* Tries each broker once. Returns the socket and the broker's index, or -1 and the outcomes. */
+static int dial_once(const hws_dial_t *dial, int64_t deadline_ms, outcome_t *outcomes, unsigned *chosen_p) {
+    for (unsigned i = 0; i < dial->count; i++) {
+        /* A broker that swallows packets leaves the others their share. */
+        int64_t now = now_ms(), until_ms = now + (deadline_ms - now) / (dial->count - i);
+        int fd = dial_broker(&dial->brokers[i], dial->patient, until_ms, &outcomes[i]);
+        if (fd >= 0) {
+            *chosen_p = i;
+            return fd;
+        }
+    }
+    return -1;
+}
+
+/* Writes the reasons of all brokers. Returns whether one of them may be temporary. */
+static bool sum_up(const hws_dial_t *dial, const outcome_t *outcomes, char *text_p, size_t capacity) {
+    bool passing = false;
+    size_t used = 0;
+    for (unsigned i = 0; i < dial->count; i++) {
+        passing |= outcomes[i].passing;
+        if (used < capacity) {
+            used += (size_t) snprintf(text_p + used, capacity - used, "%s%s", i == 0 ? "" : "; ", outcomes[i].reason);
+        }
+    }
+    return passing;
 }
 
 static void pause_for(int64_t pause_ms) {
@@ -169,23 +196,23 @@ static void pause_for(int64_t pause_ms) {
     }
 }
 
-int hws_dial(const hws_dial_t *dial, char *error_p, size_t error_capacity) {
+int hws_dial(const hws_dial_t *dial, unsigned *chosen_p, char *error_p, size_t error_capacity) {
     int64_t began_ms = now_ms(), deadline_ms = began_ms + dial->timeout_ms, pause_ms = FIRST_PAUSE_MS;
-    outcome_t outcome = {.passing = false};
+    outcome_t outcomes[HWS_MAX_BROKERS] = {{.passing = false}};
     bool logged = false;
     for (;;) {
-        int fd = dial_once(dial, deadline_ms, &outcome);
+        int fd = dial_once(dial, deadline_ms, outcomes, chosen_p);
         if (fd >= 0) {
             set_options(fd);
             return fd;
         }
         int64_t now = now_ms(), left = deadline_ms - now;
-        if (!dial->patient || !outcome.passing || left < FIRST_PAUSE_MS) {
-            snprintf(error_p, error_capacity, "%s", outcome.reason);
+        bool passing = sum_up(dial, outcomes, error_p, error_capacity);
+        if (!dial->patient || !passing || left < FIRST_PAUSE_MS) {
             return -1;
         }
         if (!logged && now - began_ms >= LOG_AFTER_MS) {
-            hws_log(HWS_WARN, "%s; trying again for up to %u s", outcome.reason, (unsigned) (left + 999) / 1000);
+            hws_log(HWS_WARN, "%s; trying again for up to %u s", error_p, (unsigned) (left + 999) / 1000);
             logged = true;
         }
         /* Halved towards the end, so that the last attempt comes shortly before the deadline. */

@@ -83,14 +83,14 @@ static hws_bulk_plan_t plan(const hws_bulk_copy_t *copy) {
 static hws_stripe_t *open_stripe(void) {
     char error[512] = "no memory";
     hws_stripe_t *stripe = calloc(1, sizeof *stripe);
-    hws_carrier_t *carrier = stripe == NULL ? NULL : hws_broker_connect(&stripes.config, false, error, sizeof error);
+    hws_carrier_t *carrier = stripe == NULL ? NULL : hws_broker_connect(&stripes.config, error, sizeof error);
     if (carrier == NULL
         || hws_handshake_join(carrier, &stripes.config, stripes.description_hash, &stripes.session,
                               &stripe->first_chunk, error, sizeof error)
             != 0) {
         hws_log(HWS_INFO, "long copies use the session's one connection: %s", error);
         if (carrier != NULL) {
-            carrier->ops->close(carrier);
+            carrier->ops->destroy(carrier);
         }
         free(stripe);
         return NULL;

@@ -16,7 +16,7 @@
 
 /*
  * Lets the session's long copies use stripes, unless only one thread may share a copy. Called once, when the session
- * has begun over TCP.
+ * has begun over TCP. The stripes join it at config->brokers[0].
  */
 void hws_stripe_use(const hws_config_t *config, uint64_t description_hash, const hws_welcome_t *session);
 

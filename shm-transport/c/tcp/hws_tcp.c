@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -86,6 +85,11 @@ static void tcp_close(hws_carrier_t *carrier) {
     }
 }
 
+static void tcp_destroy(hws_carrier_t *carrier) {
+    tcp_close(carrier);
+    free(carrier);
+}
+
 static const hws_carrier_ops_t tcp_ops = {
     .name = "tcp",
     .send = tcp_send,
@@ -94,6 +98,7 @@ static const hws_carrier_ops_t tcp_ops = {
     .descriptor = tcp_descriptor,
     .shutdown = tcp_shutdown,
     .close = tcp_close,
+    .destroy = tcp_destroy,
 };
 
 hws_carrier_t *hws_tcp_adopt(int fd) {
@@ -105,17 +110,4 @@ hws_carrier_t *hws_tcp_adopt(int fd) {
     atomic_init(&tcp->fd, fd);
     hws_spin_init_by_calls(&tcp->spin);
     return &tcp->carrier;
-}
-
-hws_carrier_t *hws_tcp_connect(const hws_dial_t *dial, char *error_p, size_t error_capacity) {
-    int fd = hws_dial(dial, error_p, error_capacity);
-    if (fd < 0) {
-        return NULL;
-    }
-    hws_carrier_t *carrier = hws_tcp_adopt(fd);
-    if (carrier == NULL) {
-        snprintf(error_p, error_capacity, "no memory for the connection");
-        close(fd);
-    }
-    return carrier;
 }

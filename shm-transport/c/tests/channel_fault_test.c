@@ -15,7 +15,7 @@ static void make_call(void *argument) {
     fault_call_t *call = argument;
     uint64_t payload = 7;
     uint32_t bytes = 0;
-    hws_target_t target = {call->target, 32, 1, 0, 1, 0, call->direct};
+    hws_target_t target = {.base = call->target, .width_bytes = 32, .rows = 1, .slices = 1, .direct = call->direct};
     call->status = call->copy ? hws_read(FAKE_OPCODE, &payload, sizeof payload, &target, true)
                               : hws_call(FAKE_OPCODE, 0, &payload, sizeof payload, NULL, 0, call->target, 16, &bytes);
 }
@@ -174,7 +174,7 @@ static void shouldTellEveryWaitingThread(void) {
         fake_take(scratch, sizeof scratch);
     }
     uint64_t value = 0;
-    hws_target_t target = {&value, sizeof value, 1, 0, 1, 0, false};
+    hws_target_t target = {.base = &value, .width_bytes = sizeof value, .rows = 1, .slices = 1};
     HWS_CHECK(hws_read(FAKE_OPCODE, &value, sizeof value, &target, false) == 0);
     fake_hang_up();
     for (int i = 0; i < CALLERS; i++) {

@@ -351,7 +351,8 @@ static void shouldRefuseRecordsThatTheWorkerWouldRefuse(void) {
     HWS_CHECK(hws_send(FAKE_OPCODE, 0, payload, 9, payload, 1) == HWS_STATUS_INVALID_VALUE);
     HWS_CHECK(hws_send(FAKE_OPCODE, 0, payload, 8, scratch, HWS_MAX_RECORD_BYTES) == HWS_STATUS_INVALID_VALUE);
     HWS_CHECK(hws_send(FAKE_OPCODE, 0, payload, 8, scratch, UINT64_MAX - 7) == HWS_STATUS_INVALID_VALUE);
-    hws_target_t target = {scratch, UINT64_MAX / 2, 4, UINT64_MAX / 2, 1, 0, false};
+    hws_target_t target = {
+        .base = scratch, .width_bytes = UINT64_MAX / 2, .rows = 4, .pitch_bytes = UINT64_MAX / 2, .slices = 1};
     HWS_CHECK(hws_read(FAKE_OPCODE, payload, 8, &target, true) == HWS_STATUS_INVALID_VALUE);
     fake_close();
 }

@@ -10,9 +10,10 @@
 
 #define ROUNDS 30000
 
-static const char sample[] = "# a comment\n[other]\nbroker = \"x\"\n\n[guest] # ours\ncarrier = \"auto\"\n"
-                             "broker = \"tls://broker.example:7656\"\nca_file = '/etc/ca.pem'  # authorities\n"
-                             "token = \"key-1.secret_2\"\nsomething_newer = \"1\"\n";
+static const char sample[] =
+    "# a comment\n[other]\nbroker = \"x\"\n\n[guest] # ours\ncarrier = \"auto\"\n"
+    "broker = \"tls://broker.example:7656, tls://b:1\"\nca_file = '/etc/ca.pem'  # authorities\n"
+    "token = \"key-1.secret_2\"\nsomething_newer = \"1\"\n";
 static char path[64], error[1024];
 static int file;
 
@@ -31,10 +32,76 @@ static void refuse(const char *text, const char *reason) {
 static void shouldReadAFile(void) {
     hws_config_t config;
     HWS_CHECK(load(sample, sizeof sample - 1, &config) == 0);
-    HWS_CHECK(config.tls && strcmp(config.host, "broker.example") == 0 && strcmp(config.port, "7656") == 0);
+    HWS_CHECK(config.tls && strcmp(config.brokers[0].host, "broker.example") == 0
+              && strcmp(config.brokers[0].port, "7656") == 0);
     HWS_CHECK(strcmp(config.key_id, "key-1") == 0 && strcmp(config.secret, "secret_2") == 0);
     HWS_CHECK(strcmp(config.from, path) == 0 && strcmp(config.ca_file, "/etc/ca.pem") == 0
               && config.missing[0] == '\0');
+}
+
+static void shouldReadAListOfBrokers(void) {
+    hws_config_t config;
+    static const char text[] = "[guest]\nbroker = ' tls://a , tls://b.example:99,tls://[fd00::1]:7 '\ntoken = 'k.s'\n";
+    HWS_CHECK(load(text, sizeof text - 1, &config) == 0);
+    HWS_CHECK(config.broker_count == 3 && config.tls);
+    HWS_CHECK(strcmp(config.brokers[0].host, "a") == 0 && strcmp(config.brokers[0].port, "7656") == 0);
+    HWS_CHECK(strcmp(config.brokers[1].host, "b.example") == 0 && strcmp(config.brokers[1].port, "99") == 0);
+    HWS_CHECK(strcmp(config.brokers[2].host, "fd00::1") == 0 && strcmp(config.brokers[2].port, "7") == 0);
+    static const char plain[] = "[guest]\nbroker = '1.2.3.4,tcp://b:5,c,d,e,f,g,h'\ntoken = 'k.s'\n";
+    HWS_CHECK(load(plain, sizeof plain - 1, &config) == 0 && config.broker_count == 8 && !config.tls);
+    HWS_CHECK(strcmp(config.brokers[0].port, "7654") == 0 && strcmp(config.brokers[7].host, "h") == 0);
+    refuse("[guest]\nbroker = 'a,b,c,d,e,f,g,h,i'\ntoken = 'k.s'\n", "at most 8 brokers");
+    refuse("[guest]\nbroker = 'tls://a,b'\ntoken = 'k.s'\n", "must all have tls://, or none");
+    refuse("[guest]\nbroker = 'a,tls://b'\ntoken = 'k.s'\n", "must all have tls://, or none");
+    refuse("[guest]\nbroker = 'a,'\ntoken = 'k.s'\n", "a broker must read host:port");
+    refuse("[guest]\nbroker = ',a'\ntoken = 'k.s'\n", "a broker must read host:port");
+    refuse("[guest]\nbroker = 'a,b:0'\ntoken = 'k.s'\n", "a broker must read host:port");
+}
+
+/* The longest list that a broker's setting may have also fits into a line of the file. */
+static void shouldReadALongListFromTheFile(void) {
+    hws_config_t config;
+    char text[1200], list[900] = "";
+    for (int i = 0; i < 8; i++) {
+        char host[112];
+        memset(host, 'a' + i, sizeof host - 1);
+        host[sizeof host - 1] = '\0';
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : ",", host);
+    }
+    HWS_CHECK(strlen(list) == 895);
+    int length = snprintf(text, sizeof text, "[guest]\nbroker = \"%s\"\ntoken = 'k.s'\n", list);
+    HWS_CHECK(load(text, (size_t) length, &config) == 0 && config.broker_count == 8);
+    HWS_CHECK(strlen(config.brokers[7].host) == 111 && config.brokers[7].host[110] == 'h');
+}
+
+static void shouldCheckTheAddressThatABrokerNames(void) {
+    hws_address_t address;
+    static const char *const good[] = {"a:1", "gpu-2.example_x:65535", "10.0.0.1:7654", "[fd00::1]:7656",
+                                       "[::ffff:1.2.3.4]:1"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        HWS_CHECK(hws_address_split_moved(good[i], &address) == 0);
+    }
+    HWS_CHECK(strcmp(address.host, "::ffff:1.2.3.4") == 0 && strcmp(address.port, "1") == 0);
+    static const char *const bad[] = {
+        "",         "a",     "a:",         "a:0",         "a:65536",    "a:-1",        "a:+1",     "a:01",
+        "a:1 ",     " a:1",  "a b:1",      "a:1\n",       "a\t:1",      "a\033[2J:1",  "a\x80:1",  ":1",
+        "a:1:2",    "::1:2", "[::1]",      "[::1]:",      "[::1]:0",    "[::1]:65536", "[::1]x:1", "[::1",
+        "[a]:1",    "[]:1",  "[::1%lo]:1", "tls://a:1",   "a/b:1",      "a@b:1",       "a:1,b:2",  "-a:1",
+        "a:123456", "a:1/x", "a\"b:1",     "[1.2.3.4]:1", "a:1\r\nb:1", "\xc3\xa9:1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        memset(&address, 0x5a, sizeof address);
+        if (hws_address_split_moved(bad[i], &address) != -1 || address.host[0] != 0x5a) {
+            fprintf(stderr, "taken: %s\n", bad[i]);
+            exit(1);
+        }
+    }
+    char text[400];
+    memset(text, 'a', sizeof text);
+    snprintf(text + 253, sizeof text - 253, ":1");
+    HWS_CHECK(strlen(text) == 255 && hws_address_split_moved(text, &address) == 0 && strlen(address.host) == 253);
+    text[253] = 'a';
+    snprintf(text + 254, sizeof text - 254, ":1");
+    HWS_CHECK(strlen(text) == 256 && hws_address_split_moved(text, &address) == -1);
 }
 
 static void shouldReadTheSettingsOfRdma(void) {
@@ -63,6 +130,7 @@ static void shouldSayWhatIsWrong(void) {
     refuse("[guest]\ncarrier = 'rdma'\n", "no broker is configured");
     refuse("[guest]\nrdma_port = '256'\n", "HAWSER_RDMA_PORT must be 0..255");
     refuse("[guest]\nrdma_gid_index = '-1'\n", "HAWSER_RDMA_GID_INDEX must be 0..255");
+    refuse("[guest]\nrdma_gid_index = '256'\n", "HAWSER_RDMA_GID_INDEX must be 0..255");
     refuse("[guest]\nrdma_service_level = '16'\n", "HAWSER_RDMA_SERVICE_LEVEL must be 0..15");
     memset(text, 'x', sizeof text);
     memcpy(text, "[guest]\n", 8);
@@ -90,7 +158,8 @@ static bool is_ended(const char *text, size_t capacity) {
 }
 
 static void shouldTakeEveryDamage(void) {
-    static const char *const pieces[] = {"\"", "'", "[guest]", "=", "\n", "#", "\\", "tls://", "[::1]:", ".", "\r"};
+    static const char *const pieces[] = {"\"",     "'",      "[guest]", "=",  "\n", "#",  "\\",
+                                         "tls://", "[::1]:", ".",       "\r", ",",  ",a,"};
     char text[sizeof sample + 256];
     unsigned taken = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -128,11 +197,14 @@ static void shouldTakeEveryDamage(void) {
             continue;
         }
         taken++;
-        HWS_CHECK(is_ended(config.host, sizeof config.host) && is_ended(config.ca_file, sizeof config.ca_file));
+        HWS_CHECK(config.broker_count <= HWS_MAX_BROKERS && is_ended(config.ca_file, sizeof config.ca_file));
         HWS_CHECK(is_ended(config.region, sizeof config.region) && is_ended(config.missing, sizeof config.missing));
-        if (config.missing[0] == '\0') {
-            int port = atoi(config.port);
-            HWS_CHECK(config.host[0] != '\0' && port >= 1 && port <= 65535);
+        HWS_CHECK((config.missing[0] == '\0') == (config.broker_count > 0));
+        for (unsigned i = 0; i < config.broker_count; i++) {
+            const hws_address_t *broker = &config.brokers[i];
+            HWS_CHECK(is_ended(broker->host, sizeof broker->host) && is_ended(broker->port, sizeof broker->port));
+            int port = atoi(broker->port);
+            HWS_CHECK(broker->host[0] != '\0' && port >= 1 && port <= 65535);
             HWS_CHECK(config.key_id[0] != '\0' && config.secret[0] != '\0');
         }
     }
@@ -151,6 +223,9 @@ int main(void) {
     }
     setenv("HAWSER_CONFIG", path, 1);
     HWS_RUN(shouldReadAFile);
+    HWS_RUN(shouldReadAListOfBrokers);
+    HWS_RUN(shouldReadALongListFromTheFile);
+    HWS_RUN(shouldCheckTheAddressThatABrokerNames);
     HWS_RUN(shouldReadTheSettingsOfRdma);
     HWS_RUN(shouldSayWhatIsWrong);
     HWS_RUN(shouldEndAFileThatDoesNotEnd);

@@ -34,16 +34,16 @@ static int64_t now_ms(void) {
 /* A port of this process, which refuses until the socket listens. */
 typedef struct door {
     int fd;
-    char port[8];
+    hws_address_t broker;
 } door_t;
 
 static door_t make_door(void) {
-    door_t door = {.fd = socket(AF_INET, SOCK_STREAM, 0)};
+    door_t door = {.fd = socket(AF_INET, SOCK_STREAM, 0), .broker = {.host = "127.0.0.1"}};
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     HWS_CHECK(door.fd >= 0 && bind(door.fd, (struct sockaddr *) &address, length) == 0);
     HWS_CHECK(getsockname(door.fd, (struct sockaddr *) &address, &length) == 0);
-    snprintf(door.port, sizeof door.port, "%u", ntohs(address.sin_port));
+    snprintf(door.broker.port, sizeof door.broker.port, "%u", ntohs(address.sin_port));
     return door;
 }
 
@@ -53,9 +53,11 @@ static void *open_later(void *argument) {
     return NULL;
 }
 
+static unsigned chosen; /* the last broker */
+
 /* The lines of a failed dial on stderr, and its duration. */
 typedef struct failure {
-    char error[256], text[1024];
+    char error[512], text[1024];
     int64_t took_ms;
 } failure_t;
 
@@ -64,7 +66,7 @@ static failure_t fail(const hws_dial_t *dial) {
     int ends[2], own = dup(STDERR_FILENO);
     HWS_CHECK(own >= 0 && pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
     int64_t began_ms = now_ms();
-    int fd = hws_dial(dial, failure.error, sizeof failure.error);
+    int fd = hws_dial(dial, &chosen, failure.error, sizeof failure.error);
     failure.took_ms = now_ms() - began_ms;
     HWS_CHECK(dup2(own, STDERR_FILENO) >= 0);
     close(own);
@@ -79,10 +81,10 @@ static void shouldFindABrokerThatStartsLater(void) {
     door_t door = make_door();
     char error[256];
     pthread_t opener;
-    const hws_dial_t dial = {"127.0.0.1", door.port, 20000, true};
+    const hws_dial_t dial = {&door.broker, 1, 20000, true};
     int64_t began_ms = now_ms();
     HWS_CHECK(pthread_create(&opener, NULL, open_later, &door) == 0);
-    int fd = hws_dial(&dial, error, sizeof error);
+    int fd = hws_dial(&dial, &chosen, error, sizeof error);
     HWS_CHECK(fd >= 0 && now_ms() - began_ms >= 300);
     HWS_CHECK(pthread_join(opener, NULL) == 0);
     close(fd);
@@ -97,8 +99,8 @@ static void shouldFindABrokerWhoseNameIsKnownLater(void) {
         char error[256];
         lookup_failure = failures[i];
         lookups_to_fail = 3;
-        const hws_dial_t dial = {"127.0.0.1", door.port, 20000, true};
-        int fd = hws_dial(&dial, error, sizeof error);
+        const hws_dial_t dial = {&door.broker, 1, 20000, true};
+        int fd = hws_dial(&dial, &chosen, error, sizeof error);
         HWS_CHECK(fd >= 0);
         close(fd);
     }
@@ -111,9 +113,9 @@ static void shouldGiveUpInTimeWithTheLastReason(void) {
     lookup_failure = EAI_AGAIN;
     lookups_to_fail = 1;
     lookups = 0;
-    failure_t failure = fail(&(hws_dial_t) {"127.0.0.1", door.port, 600, true});
+    failure_t failure = fail(&(hws_dial_t) {&door.broker, 1, 600, true});
     HWS_CHECK(strstr(failure.error, "no connection to the broker 127.0.0.1:") == failure.error);
-    HWS_CHECK(strstr(failure.error, door.port) != NULL && strstr(failure.error, ": Connection refused") != NULL);
+    HWS_CHECK(strstr(failure.error, door.broker.port) != NULL && strstr(failure.error, ": Connection refused") != NULL);
     /* More than the one that failed; their number depends on the machine. */
     HWS_CHECK(lookups >= 2 && failure.took_ms >= 500 && failure.took_ms < 10000);
     /* The wait was too short for a line about it. */
@@ -123,12 +125,12 @@ static void shouldGiveUpInTimeWithTheLastReason(void) {
 
 static void shouldTakeAnAnswerThatIsThereWhenTheTimeIsOver(void) {
     door_t door = make_door();
-    const hws_dial_t dial = {"127.0.0.1", door.port, 0, false};
+    const hws_dial_t dial = {&door.broker, 1, 0, false};
     failure_t failure = fail(&dial);
     HWS_CHECK(strstr(failure.error, ": Connection refused") != NULL);
     HWS_CHECK(listen(door.fd, 1) == 0);
     char error[256];
-    int fd = hws_dial(&dial, error, sizeof error);
+    int fd = hws_dial(&dial, &chosen, error, sizeof error);
     HWS_CHECK(fd >= 0);
     close(fd);
     close(door.fd);
@@ -136,7 +138,7 @@ static void shouldTakeAnAnswerThatIsThereWhenTheTimeIsOver(void) {
 
 static void shouldSayOnceOnWhatItWaits(void) {
     door_t door = make_door();
-    failure_t failure = fail(&(hws_dial_t) {"127.0.0.1", door.port, 4000, true});
+    failure_t failure = fail(&(hws_dial_t) {&door.broker, 1, 4000, true});
     HWS_CHECK(strstr(failure.text, "hawser: no connection to the broker 127.0.0.1:") == failure.text);
     HWS_CHECK(strstr(failure.text, "Connection refused; trying again for up to ") != NULL);
     HWS_CHECK(strchr(failure.text, '\n') == failure.text + strlen(failure.text) - 1);
@@ -147,7 +149,7 @@ static void shouldSayOnceOnWhatItWaits(void) {
 static void shouldAskOnceWithoutPatience(void) {
     door_t door = make_door();
     lookups = 0;
-    failure_t failure = fail(&(hws_dial_t) {"127.0.0.1", door.port, 20000, false});
+    failure_t failure = fail(&(hws_dial_t) {&door.broker, 1, 20000, false});
     HWS_CHECK(lookups == 1 && strstr(failure.error, "Connection refused") != NULL && failure.text[0] == '\0');
     close(door.fd);
 }
@@ -156,9 +158,71 @@ static void shouldNotWaitForWhatDoesNotPass(void) {
     lookup_failure = EAI_SERVICE;
     lookups_to_fail = 1000;
     lookups = 0;
-    failure_t failure = fail(&(hws_dial_t) {"127.0.0.1", "1", 20000, true});
+    failure_t failure = fail(&(hws_dial_t) {&(hws_address_t) {"127.0.0.1", "1"}, 1, 20000, true});
     HWS_CHECK(lookups == 1 && strstr(failure.error, "no address for the broker 127.0.0.1: ") == failure.error);
     lookups_to_fail = 0;
+}
+
+/* Binds a port that takes no further connection: a SYN gets no answer, as from a machine that is off. */
+static door_t make_silent_door(int *filler_p) {
+    door_t door = make_door();
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    HWS_CHECK(listen(door.fd, 0) == 0);
+    HWS_CHECK(getsockname(door.fd, (struct sockaddr *) &address, &length) == 0);
+    *filler_p = socket(AF_INET, SOCK_STREAM, 0); /* fills the queue, which nobody empties */
+    HWS_CHECK(connect(*filler_p, (struct sockaddr *) &address, length) == 0);
+    return door;
+}
+
+static void shouldTryBrokersInTheirOrder(void) {
+    door_t closed = make_door(), first = make_door(), second = make_door();
+    HWS_CHECK(listen(first.fd, 1) == 0 && listen(second.fd, 1) == 0);
+    const hws_address_t brokers[] = {closed.broker, first.broker, second.broker};
+    const hws_dial_t dial = {brokers, 3, 20000, true};
+    char error[256];
+    int fd = hws_dial(&dial, &chosen, error, sizeof error);
+    struct sockaddr_in peer;
+    socklen_t length = sizeof peer;
+    char port[8];
+    HWS_CHECK(fd >= 0 && chosen == 1 && getpeername(fd, (struct sockaddr *) &peer, &length) == 0);
+    snprintf(port, sizeof port, "%u", ntohs(peer.sin_port));
+    HWS_CHECK(strcmp(port, first.broker.port) == 0);
+    close(fd);
+    close(closed.fd);
+    close(first.fd);
+    close(second.fd);
+}
+
+static void shouldLeaveTimeForTheBrokerAfterASilentOne(void) {
+    int filler;
+    door_t silent = make_silent_door(&filler), open = make_door();
+    HWS_CHECK(listen(open.fd, 1) == 0);
+    const hws_address_t brokers[] = {silent.broker, open.broker};
+    const hws_dial_t dial = {brokers, 2, 4000, false};
+    char error[256];
+    int64_t began_ms = now_ms();
+    int fd = hws_dial(&dial, &chosen, error, sizeof error);
+    int64_t took_ms = now_ms() - began_ms;
+    HWS_CHECK(fd >= 0 && chosen == 1 && took_ms >= 1900 && took_ms < 3800); /* the half of the limit, not all of it */
+    close(fd);
+    close(filler);
+    close(silent.fd);
+    close(open.fd);
+}
+
+static void shouldNameEachBrokerThatDoesNotAnswer(void) {
+    door_t one = make_door(), other = make_door();
+    const hws_address_t brokers[] = {one.broker, other.broker};
+    failure_t failure = fail(&(hws_dial_t) {brokers, 2, 500, true});
+    char expected[256];
+    snprintf(expected, sizeof expected,
+             "no connection to the broker 127.0.0.1:%s: Connection refused; no connection to the broker 127.0.0.1:%s: "
+             "Connection refused",
+             one.broker.port, other.broker.port);
+    HWS_CHECK(strcmp(failure.error, expected) == 0 && failure.took_ms < 10000);
+    close(one.fd);
+    close(other.fd);
 }
 
 int main(void) {
@@ -170,5 +234,8 @@ int main(void) {
     HWS_RUN(shouldSayOnceOnWhatItWaits);
     HWS_RUN(shouldAskOnceWithoutPatience);
     HWS_RUN(shouldNotWaitForWhatDoesNotPass);
+    HWS_RUN(shouldTryBrokersInTheirOrder);
+    HWS_RUN(shouldLeaveTimeForTheBrokerAfterASilentOne);
+    HWS_RUN(shouldNameEachBrokerThatDoesNotAnswer);
     return 0;
 }

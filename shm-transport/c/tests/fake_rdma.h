@@ -35,23 +35,28 @@ static hws_rdma_t *fake_rdma_open(bool is_worker, uint32_t retry_ms, uint8_t end
     return rdma;
 }
 
-/* Makes both ends. Returns the guest's carrier. */
-static hws_carrier_t *fake_rdma_connect_within(fake_end_t *end, uint32_t retry_ms) {
-    uint8_t guest[HWS_RDMA_END_BYTES], worker[HWS_RDMA_END_BYTES];
-    char error[512];
-    int ends[2];
-    hws_rdma_t *rdma = fake_rdma_open(false, retry_ms, guest);
-    *end = (fake_end_t) {.rdma = fake_rdma_open(true, retry_ms, worker)};
-    HWS_CHECK(hws_rdma_connect(end->rdma, guest, error, sizeof error) == 0);
-    HWS_CHECK(hws_rdma_connect(rdma, worker, error, sizeof error) == 0);
-    HWS_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    end->connection = ends[1];
-    hws_rdma_words_t *words = hws_rdma_words(end->rdma);
-    uint8_t *mirror = hws_rdma_mirror(end->rdma);
+/* Makes a worker of an end. */
+static void fake_rdma_attach(fake_end_t *end, hws_rdma_t *rdma) {
+    hws_rdma_words_t *words = hws_rdma_words(rdma);
+    uint8_t *mirror = hws_rdma_mirror(rdma);
+    *end = (fake_end_t) {.rdma = rdma, .connection = -1};
     hws_ring_attach_reader(&end->command, mirror + HWS_MIRROR_COMMAND_OFFSET, HWS_MIRROR_RING_BYTES, &words->own_head,
                            &words->peer_tail);
     hws_ring_attach_writer(&end->reply, mirror + HWS_MIRROR_REPLY_OFFSET, HWS_MIRROR_RING_BYTES, &words->peer_head,
                            &words->own_tail);
+}
+
+/* Makes both ends. Returns the guest's carrier. */
+static inline hws_carrier_t *fake_rdma_connect_within(fake_end_t *end, uint32_t retry_ms) {
+    uint8_t guest[HWS_RDMA_END_BYTES], worker[HWS_RDMA_END_BYTES];
+    char error[512];
+    int ends[2];
+    hws_rdma_t *rdma = fake_rdma_open(false, retry_ms, guest);
+    fake_rdma_attach(end, fake_rdma_open(true, retry_ms, worker));
+    HWS_CHECK(hws_rdma_connect(end->rdma, guest, error, sizeof error) == 0);
+    HWS_CHECK(hws_rdma_connect(rdma, worker, error, sizeof error) == 0);
+    HWS_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    end->connection = ends[1];
     hws_carrier_t *carrier = hws_rdma_adopt(rdma, hws_tcp_adopt(ends[0]));
     HWS_CHECK(carrier != NULL);
     return carrier;
@@ -116,7 +121,7 @@ static void fake_rdma_write(fake_end_t *end, const void *bytes, size_t count) {
 }
 
 /* The worker sends nothing more. */
-static void fake_rdma_end(fake_end_t *end) {
+static inline void fake_rdma_end(fake_end_t *end) {
     if (end->connection >= 0) {
         hws_rdma_leave(end->rdma, 1000);
         close(end->connection);

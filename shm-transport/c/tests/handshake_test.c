@@ -173,7 +173,7 @@ static void shouldTakeAStatusThatFits(void) {
     HWS_CHECK(talk(bytes, put_status(bytes, 8, UINT32_MAX), NULL, text, sizeof text, error, sizeof error) == -1);
     size_t count = put_status(bytes, 31, 31);
     for (size_t cut = 0; cut < count; cut++) {
-        HWS_CHECK(talk(bytes, cut, NULL, text, sizeof text, error, sizeof error) == -1 && error[0] != '\0');
+        HWS_CHECK(talk(bytes, cut, NULL, text, sizeof text, error, sizeof error) != 0 && error[0] != '\0');
     }
     welcome_t welcome = good_welcome();
     HWS_CHECK(talk(bytes, put_dialogue(bytes, &welcome), NULL, text, sizeof text, error, sizeof error) == -1);
@@ -213,7 +213,7 @@ static void shouldOfferRdmaAndTakeTheAnswer(void) {
     HWS_CHECK(shake(bytes, put_answer(bytes, 64, UINT32_MAX, "x"), &welcome, error, sizeof error) == -1);
     size_t count = put_answer(bytes, 64, 64, "");
     for (size_t cut = 0; cut < count; cut++) {
-        HWS_CHECK(shake(bytes, cut, &welcome, error, sizeof error) == -1 && error[0] != '\0');
+        HWS_CHECK(shake(bytes, cut, &welcome, error, sizeof error) != 0 && error[0] != '\0');
     }
     welcome_t sent = good_welcome();
     HWS_CHECK(shake(bytes, put_dialogue(bytes, &sent), &welcome, error, sizeof error) == -1);
@@ -236,7 +236,7 @@ static void shouldRefuseADialogueThatEndsAtAnyByte(void) {
     welcome_t sent = good_welcome();
     size_t count = put_dialogue(bytes, &sent);
     for (size_t cut = 0; cut < count; cut++) {
-        HWS_CHECK(shake(bytes, cut, &welcome, error, sizeof error) == -1 && error[0] != '\0');
+        HWS_CHECK(shake(bytes, cut, &welcome, error, sizeof error) == HWS_HANDSHAKE_CLOSED && error[0] != '\0');
     }
 }
 
@@ -360,6 +360,73 @@ static void shouldTakeNothingFromABrokerThatHasNotProvedTheToken(void) {
     kind_of_proof = PROOF_OF_BROKER;
 }
 
+/* A challenge, and REFUSED with MOVED and this address. */
+static size_t put_moved(uint8_t *bytes, const char *address, uint32_t length) {
+    uint8_t payload[512] = {0};
+    uint32_t words[2] = {HWS_REFUSED_MOVED, length};
+    size_t used = put_challenge(bytes);
+    memcpy(payload, words, sizeof words);
+    memcpy(payload + HWS_REFUSED_FIXED_BYTES, address, length);
+    return used
+        + put_record(bytes + used, HWS_CONTROL_REFUSED, payload, HWS_REFUSED_FIXED_BYTES + (uint32_t) hws_pad8(length));
+}
+
+static void shouldReportWhereTheVgpuIs(void) {
+    uint8_t bytes[1024], end[HWS_RDMA_END_BYTES] = {1};
+    char error[256], text[32], address[HWS_MAX_ADDRESS_BYTES + 2];
+    hws_welcome_t welcome;
+    size_t count = put_moved(bytes, "gpu2.example:7654", 17);
+    HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == HWS_HANDSHAKE_MOVED);
+    HWS_CHECK(strcmp(error, "gpu2.example:7654") == 0 && last.guest_opcode == HWS_CONTROL_PROOF);
+    HWS_CHECK(talk(bytes, count, NULL, text, sizeof text, error, sizeof error) == HWS_HANDSHAKE_MOVED);
+    HWS_CHECK(strcmp(error, "gpu2.example:7654") == 0 && last.guest_opcode == HWS_CONTROL_ASK_STATUS);
+    offer = end;
+    HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == HWS_HANDSHAKE_MOVED);
+    HWS_CHECK(strcmp(error, "gpu2.example:7654") == 0 && last.guest_opcode == HWS_CONTROL_OPEN);
+    offer = NULL;
+    memset(address, 'a', sizeof address);
+    HWS_CHECK(shake(bytes, put_moved(bytes, address, 255), &welcome, error, sizeof error) == HWS_HANDSHAKE_MOVED);
+    HWS_CHECK(strlen(error) == 255);
+    HWS_CHECK(shake(bytes, put_moved(bytes, address, 256), &welcome, error, sizeof error) == -1);
+    HWS_CHECK(strstr(error, "an address that is not one (256 bytes)") != NULL);
+    HWS_CHECK(shake(bytes, put_moved(bytes, "", 0), &welcome, error, sizeof error) == -1);
+    HWS_CHECK(shake(bytes, put_moved(bytes, "a:1\0b", 5), &welcome, error, sizeof error) == -1);
+    /* The caller's buffer bounds it as well. */
+    HWS_CHECK(shake(bytes, put_moved(bytes, address, 255), &welcome, error, 255) == -1);
+}
+
+static void shouldGoNowhereForABrokerThatHasNotProvedTheToken(void) {
+    uint8_t bytes[512];
+    char error[256], text[32];
+    hws_welcome_t welcome;
+    kind_of_proof = PROOF_OF_ANOTHER_TOKEN;
+    size_t count = put_moved(bytes, "evil.example:1", 14);
+    HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == -1);
+    HWS_CHECK(strstr(error, "must prove that it has the token") != NULL);
+    HWS_CHECK(talk(bytes, count, NULL, text, sizeof text, error, sizeof error) == -1);
+    HWS_CHECK(strstr(error, "must prove that it has the token") != NULL);
+    kind_of_proof = PROOF_OF_BROKER;
+    /* Nor before there is a challenge. */
+    const size_t before = put_challenge(bytes);
+    HWS_CHECK(shake(bytes + before, count - before, &welcome, error, sizeof error) == -1);
+    HWS_CHECK(talk(bytes + before, count - before, NULL, text, sizeof text, error, sizeof error) == -1);
+    HWS_CHECK(strstr(error, "must prove that it has the token") != NULL);
+}
+
+static void shouldStayWhereTheSessionHasBegun(void) {
+    uint8_t bytes[1024], moved[256], end[HWS_RDMA_END_BYTES] = {1};
+    char error[256];
+    hws_welcome_t welcome;
+    welcome_t sent = good_welcome();
+    size_t count = put_dialogue(bytes, &sent), before = put_challenge(moved);
+    const size_t more = put_moved(moved, "gpu2.example:7654", 17) - before;
+    memcpy(bytes + count, moved + before, more);
+    offer = end;
+    HWS_CHECK(shake(bytes, count + more, &welcome, error, sizeof error) == -1);
+    HWS_CHECK(strstr(error, "has begun here") != NULL);
+    offer = NULL;
+}
+
 static int load(const char *broker, const char *token, hws_config_t *config_p) {
     char error[512] = "";
     setenv("HAWSER_BROKER", broker, 1);
@@ -372,10 +439,10 @@ static int load(const char *broker, const char *token, hws_config_t *config_p) {
 static void shouldTakeTheConfigurationFromTheEnvironment(void) {
     hws_config_t loaded;
     HWS_CHECK(load("gpu.example:99", "id.s3cret_-", &loaded) == 0);
-    HWS_CHECK(strcmp(loaded.host, "gpu.example") == 0 && strcmp(loaded.port, "99") == 0);
+    HWS_CHECK(strcmp(loaded.brokers[0].host, "gpu.example") == 0 && strcmp(loaded.brokers[0].port, "99") == 0);
     HWS_CHECK(strcmp(loaded.key_id, "id") == 0 && strcmp(loaded.secret, "s3cret_-") == 0);
-    HWS_CHECK(load("[::1]:5", "a.b", &loaded) == 0 && strcmp(loaded.host, "::1") == 0);
-    HWS_CHECK(load("host", "a.b", &loaded) == 0 && strcmp(loaded.port, HWS_DEFAULT_PORT) == 0);
+    HWS_CHECK(load("[::1]:5", "a.b", &loaded) == 0 && strcmp(loaded.brokers[0].host, "::1") == 0);
+    HWS_CHECK(load("host", "a.b", &loaded) == 0 && strcmp(loaded.brokers[0].port, HWS_DEFAULT_PORT) == 0);
     const char *bad_brokers[] = {"", "host:", "host:0", "host:65536", "host:x", ":7", "a:1:2", "[::1", "[::1]x"};
     for (size_t i = 0; i < sizeof bad_brokers / sizeof *bad_brokers; i++) {
         HWS_CHECK(load(bad_brokers[i], "a.b", &loaded) == -1);
@@ -399,9 +466,10 @@ static void shouldFillInFromTheFile(void) {
     unsetenv("HAWSER_TOKEN");
     hws_config_t loaded;
     HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == 0);
-    HWS_CHECK(strcmp(loaded.host, "right") == 0 && strcmp(loaded.port, "2") == 0 && strcmp(loaded.key_id, "k") == 0);
+    HWS_CHECK(strcmp(loaded.brokers[0].host, "right") == 0 && strcmp(loaded.brokers[0].port, "2") == 0
+              && strcmp(loaded.key_id, "k") == 0);
     setenv("HAWSER_BROKER", "mine:3", 1);
-    HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == 0 && strcmp(loaded.host, "mine") == 0);
+    HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == 0 && strcmp(loaded.brokers[0].host, "mine") == 0);
     unlink(path);
     HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == -1 && strstr(error, path) != NULL);
 }
@@ -416,7 +484,7 @@ static void shouldDoWithoutABrokerUnlessOnlyTcpWillDo(void) {
     unsetenv("HAWSER_TOKEN");
     HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == 0 && loaded.carrier == HWS_CARRIER_AUTO);
     HWS_CHECK(strcmp(loaded.region, "/dev/shm/x") == 0 && strcmp(loaded.sysfs, "/sys") == 0);
-    HWS_CHECK(loaded.host[0] == '\0' && strstr(loaded.missing, "HAWSER_BROKER") != NULL);
+    HWS_CHECK(loaded.brokers[0].host[0] == '\0' && strstr(loaded.missing, "HAWSER_BROKER") != NULL);
     setenv("HAWSER_BROKER", "host", 1);
     HWS_CHECK(hws_config_load(&loaded, error, sizeof error) == 0 && strstr(loaded.missing, "HAWSER_TOKEN") != NULL);
     setenv("HAWSER_TOKEN", "a.b", 1);
@@ -443,6 +511,9 @@ int main(void) {
     HWS_RUN(shouldNotBeTalkedDownToTheOldProof);
     HWS_RUN(shouldShowWhatABrokerOfAnOlderVersionAnswers);
     HWS_RUN(shouldTakeNothingFromABrokerThatHasNotProvedTheToken);
+    HWS_RUN(shouldReportWhereTheVgpuIs);
+    HWS_RUN(shouldGoNowhereForABrokerThatHasNotProvedTheToken);
+    HWS_RUN(shouldStayWhereTheSessionHasBegun);
     HWS_RUN(shouldTakeTheConfigurationFromTheEnvironment);
     HWS_RUN(shouldFillInFromTheFile);
     HWS_RUN(shouldDoWithoutABrokerUnlessOnlyTcpWillDo);

@@ -8,7 +8,10 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #define ROUNDS 60
 #define LONG_RETRY_MS 4000
@@ -40,9 +43,9 @@ static hws_rdma_t *guest_end(void) {
     return ((hws_rdma_t **) (guest + 1))[0];
 }
 
-static hws_rdma_memory_t *register_at(hws_rdma_t *end, void *base, uint64_t bytes, bool writable) {
+static hws_rdma_memory_t *register_at(hws_rdma_t *end, void *base, uint64_t bytes, uint32_t access) {
     char error[256] = "";
-    hws_rdma_memory_t *memory = hws_rdma_register(end, base, bytes, writable, error, sizeof error);
+    hws_rdma_memory_t *memory = hws_rdma_register(end, base, bytes, access, error, sizeof error);
     HWS_CHECK(memory != NULL);
     return memory;
 }
@@ -190,8 +193,8 @@ static void should_send_as_many_messages_as_the_model_says(void) {
     /* Registered memory: the same messages to the device, and a write each to the host. */
     out = counts_of(end);
     back = counts_of(worker.rdma);
-    hws_rdma_memory_t *here = register_at(end, bytes, sizeof bytes, true);
-    hws_rdma_memory_t *there = register_at(worker.rdma, hws_rdma_mirror(worker.rdma), HWS_MIRROR_BYTES, false);
+    hws_rdma_memory_t *here = register_at(end, bytes, sizeof bytes, HWS_RDMA_PEER_WRITES);
+    hws_rdma_memory_t *there = register_at(worker.rdma, hws_rdma_mirror(worker.rdma), HWS_MIRROR_BYTES, 0);
     chunks->begin(0);
     HWS_CHECK(chunks->put_from(here, bytes, 0, HWS_MIRROR_CHUNK_BYTES) == 0);
     send_words(bytes, CALL_BYTES);
@@ -308,7 +311,9 @@ static void should_connect_only_with_a_sound_end(void) {
         {offsetof(hws_rdma_end_t, link_layer), IBV_LINK_LAYER_INFINIBAND, 4},
         {offsetof(hws_rdma_end_t, bytes), HWS_MIRROR_BYTES - 1, 8},
         {offsetof(hws_rdma_end_t, address), UINT64_MAX - 4096, 8},
-        {offsetof(hws_rdma_end_t, reserved), 1, 8},
+        {offsetof(hws_rdma_end_t, reads), 0, 4},
+        {offsetof(hws_rdma_end_t, reads), 256, 4},
+        {offsetof(hws_rdma_end_t, reserved), 1, 4},
     };
     uint8_t sound[HWS_RDMA_END_BYTES], own[HWS_RDMA_END_BYTES];
     char error[512];
@@ -426,6 +431,35 @@ static void should_end_when_a_link_is_down_for_longer(void) {
     hang_up();
 }
 
+/* The device looks at the link now and then. */
+static void await_port(hws_rdma_t *rdma, enum ibv_port_state state) {
+    struct ibv_port_attr port;
+    do {
+        HWS_CHECK(rdma->verbs->ibv_query_port(rdma->context, 1, &port) == 0);
+        sched_yield();
+    } while (port.state != state);
+}
+
+/* A worker that starts while the link is down serves a session that comes later. A guest has no session to wait for. */
+static void should_open_the_device_of_a_worker_without_a_link(void) {
+    char error[512];
+    uint8_t end[HWS_RDMA_END_BYTES];
+    const hws_rdma_options_t of_guest = {.gid_index = -1}, of_worker = {.gid_index = -1, .is_worker = true};
+    take_link_down();
+    hws_rdma_t *rdma = hws_rdma_open(&of_worker, error, sizeof error);
+    HWS_CHECK(rdma != NULL);
+    await_port(rdma, IBV_PORT_DOWN);
+    hws_rdma_close(rdma);
+    HWS_CHECK(hws_rdma_open(&of_guest, error, sizeof error) == NULL && strstr(error, "active port") != NULL);
+    rdma = hws_rdma_open(&of_worker, error, sizeof error);
+    HWS_CHECK(rdma != NULL && hws_rdma_prepare(rdma, end, error, sizeof error) == -1);
+    HWS_CHECK(strcmp(error, "the RDMA device hawser_test0 has no active port") == 0);
+    HWS_CHECK(unlink(link_down) == 0);
+    await_port(rdma, IBV_PORT_ACTIVE);
+    HWS_CHECK(hws_rdma_prepare(rdma, end, error, sizeof error) == 0 && rdma->port == 1 && rdma->gid_index == 3);
+    hws_rdma_close(rdma);
+}
+
 /* Registered memory ---------------------------------------------------------------------------------------------- */
 
 #define BLOCK_BYTES (3u << 20)
@@ -438,8 +472,8 @@ static uint64_t address_of(const void *memory) {
 static void should_write_registered_memory_before_later_records(void) {
     static uint8_t here[BLOCK_BYTES], there[BLOCK_BYTES];
     connect_within(0);
-    hws_rdma_memory_t *target = register_at(guest_end(), there, sizeof there, true);
-    hws_rdma_memory_t *source = register_at(worker.rdma, here, sizeof here, false);
+    hws_rdma_memory_t *target = register_at(guest_end(), there, sizeof there, HWS_RDMA_PEER_WRITES);
+    hws_rdma_memory_t *source = register_at(worker.rdma, here, sizeof here, 0);
     uint64_t last = 0;
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         uint32_t at = (uint32_t) round * 4096 + 3, bytes = round % 2 == 0 ? 1u << 20 : (uint32_t) round;
@@ -455,7 +489,7 @@ static void should_write_registered_memory_before_later_records(void) {
         HWS_CHECK(memcmp(here + at, there + at, bytes) == 0 && there[at + bytes] == 0);
         memset(there, 0, sizeof there);
     }
-    while (hws_rdma_written(worker.rdma) < last) {
+    while (hws_rdma_done(worker.rdma) < last) {
         HWS_CHECK(hws_rdma_progress(worker.rdma) >= 0);
     }
     hws_rdma_unregister(worker.rdma, source, 0);
@@ -468,7 +502,7 @@ static void should_carry_registered_memory_by_chunks(void) {
     static uint8_t memory[BLOCK_BYTES];
     uint64_t word = 7;
     connect_within(0);
-    void *registered = register_at(guest_end(), memory, sizeof memory, false);
+    void *registered = register_at(guest_end(), memory, sizeof memory, 0);
     uint8_t *there = hws_rdma_mirror(worker.rdma) + chunks->offset + 2 * chunks->chunk_bytes;
     memset(memory + 5, 0x5a, chunks->chunk_bytes);
     chunks->begin(2);
@@ -485,18 +519,18 @@ static void should_carry_registered_memory_by_chunks(void) {
 static void should_wake_a_sleeper_when_a_write_is_done(void) {
     static uint8_t here[BLOCK_BYTES], there[BLOCK_BYTES];
     connect_within(LONG_RETRY_MS);
-    hws_rdma_memory_t *target = register_at(guest_end(), there, sizeof there, true);
-    hws_rdma_memory_t *source = register_at(worker.rdma, here, sizeof here, false);
+    hws_rdma_memory_t *target = register_at(guest_end(), there, sizeof there, HWS_RDMA_PEER_WRITES);
+    hws_rdma_memory_t *source = register_at(worker.rdma, here, sizeof here, 0);
     uint64_t ticket;
     take_link_down();
     HWS_CHECK(hws_rdma_write(worker.rdma, source, here, 1 << 20, address_of(there), hws_rdma_key(target), &ticket)
               == 0);
-    HWS_CHECK(hws_rdma_arm(worker.rdma) == 0 && hws_rdma_written(worker.rdma) < ticket);
+    HWS_CHECK(hws_rdma_arm(worker.rdma) == 0 && hws_rdma_done(worker.rdma) < ticket);
     HWS_CHECK(unlink(link_down) == 0);
     struct pollfd looked = {.fd = hws_rdma_channel(worker.rdma), .events = POLLIN};
     HWS_CHECK(poll(&looked, 1, 2 * LONG_RETRY_MS) == 1);
     hws_rdma_awake(worker.rdma);
-    HWS_CHECK(hws_rdma_written(worker.rdma) == ticket);
+    HWS_CHECK(hws_rdma_done(worker.rdma) == ticket);
     /* With nothing under way the queue of sends is not armed. */
     HWS_CHECK(hws_rdma_arm(worker.rdma) == 0 && poll(&looked, 1, 0) == 0);
     hang_up();
@@ -513,8 +547,8 @@ static void should_unregister_only_after_the_device_has_read(void) {
     static uint8_t here[BLOCK_BYTES], there[BLOCK_BYTES];
     pthread_t thread;
     connect_within(LONG_RETRY_MS);
-    hws_rdma_memory_t *target = register_at(worker.rdma, there, sizeof there, true);
-    hws_rdma_memory_t *source = register_at(guest_end(), here, sizeof here, false);
+    hws_rdma_memory_t *target = register_at(worker.rdma, there, sizeof there, HWS_RDMA_PEER_WRITES);
+    hws_rdma_memory_t *source = register_at(guest_end(), here, sizeof here, 0);
     uint64_t ticket, word = 1;
     memset(here, 0x77, sizeof here);
     take_link_down();
@@ -522,7 +556,7 @@ static void should_unregister_only_after_the_device_has_read(void) {
               == 0);
     HWS_CHECK(pthread_create(&thread, NULL, restore_link, NULL) == 0);
     hws_rdma_unregister(guest_end(), source, 2 * LONG_RETRY_MS);
-    HWS_CHECK(hws_rdma_written(guest_end()) >= ticket);
+    HWS_CHECK(hws_rdma_done(guest_end()) >= ticket);
     memset(here, 0, sizeof here);
     HWS_CHECK(pthread_join(thread, NULL) == 0);
     send_words(&word, sizeof word);
@@ -531,40 +565,163 @@ static void should_unregister_only_after_the_device_has_read(void) {
     hang_up();
 }
 
-typedef struct wrong_write {
-    bool writable, unregistered;
+typedef struct wrong_request {
+    uint32_t access; /* to the guest's memory */
+    bool reads, unregistered;
     uint32_t key_change;
-    int64_t from, to; /* beside the memory's begin */
-} wrong_write_t;
+    uint32_t own_access;
+    int64_t here, there; /* beside the memory's begin */
+} wrong_request_t;
 
 /* The worker's adapter reports it, or the library before that. */
-static void expect_loss_of(const wrong_write_t *wrong) {
+static void expect_loss_of(const wrong_request_t *wrong) {
     static uint8_t here[8192], there[8192];
     connect_within(SHORT_RETRY_MS);
-    hws_rdma_memory_t *target = register_at(guest_end(), there, 4096, wrong->writable);
-    hws_rdma_memory_t *source = register_at(worker.rdma, here, 4096, false);
+    hws_rdma_memory_t *target = register_at(guest_end(), there, 4096, wrong->access);
+    hws_rdma_memory_t *own = register_at(worker.rdma, here, 4096, wrong->own_access);
     uint32_t key = hws_rdma_key(target) + wrong->key_change;
+    uint64_t at = address_of(there) + (uint64_t) wrong->there;
     if (wrong->unregistered) {
         hws_rdma_unregister(guest_end(), target, 0);
     }
-    int rc = hws_rdma_write(worker.rdma, source, here + wrong->from, 64, address_of(there) + (uint64_t) wrong->to, key,
-                            NULL);
-    HWS_CHECK(rc == (wrong->from == 0 ? 0 : -1));
+    memset(wrong->reads ? there : here, 1, sizeof there);
+    int rc = wrong->reads ? hws_rdma_read(worker.rdma, own, here + wrong->here, 64, at, key, NULL)
+                          : hws_rdma_write(worker.rdma, own, here + wrong->here, 64, at, key, NULL);
+    HWS_CHECK(rc == (wrong->here == 0 ? 0 : -1));
     while (hws_rdma_fault(worker.rdma) == NULL) {
-        hws_rdma_written(worker.rdma);
+        hws_rdma_done(worker.rdma);
     }
-    HWS_CHECK(there[0] == 0 && memcmp(there, there + 1, sizeof there - 1) == 0);
+    const uint8_t *kept = wrong->reads ? here : there;
+    HWS_CHECK(kept[0] == 0 && memcmp(kept, kept + 1, sizeof there - 1) == 0);
+    memset(wrong->reads ? there : here, 0, sizeof there);
     hang_up();
 }
 
 static void should_end_after_a_wrong_write(void) {
-    expect_loss_of(&(wrong_write_t) {.writable = true, .key_change = 1});
-    expect_loss_of(&(wrong_write_t) {.writable = true, .to = -1});
-    expect_loss_of(&(wrong_write_t) {.writable = true, .to = 4096 - 63});
-    expect_loss_of(&(wrong_write_t) {.writable = true, .unregistered = true});
-    expect_loss_of(&(wrong_write_t) {.writable = false});
-    expect_loss_of(&(wrong_write_t) {.writable = true, .from = -1});
-    expect_loss_of(&(wrong_write_t) {.writable = true, .from = 4096 - 63});
+    const uint32_t right = HWS_RDMA_PEER_WRITES;
+    expect_loss_of(&(wrong_request_t) {.access = right, .key_change = 1});
+    expect_loss_of(&(wrong_request_t) {.access = right, .there = -1});
+    expect_loss_of(&(wrong_request_t) {.access = right, .there = 4096 - 63});
+    expect_loss_of(&(wrong_request_t) {.access = right, .unregistered = true});
+    expect_loss_of(&(wrong_request_t) {.access = HWS_RDMA_PEER_READS});
+    expect_loss_of(&(wrong_request_t) {.access = right, .here = -1});
+    expect_loss_of(&(wrong_request_t) {.access = right, .here = 4096 - 63});
+}
+
+static void should_end_after_a_wrong_read(void) {
+    const uint32_t right = HWS_RDMA_PEER_READS, own = HWS_RDMA_FILLED;
+    expect_loss_of(&(wrong_request_t) {.reads = true, .access = right, .own_access = own, .key_change = 1});
+    expect_loss_of(&(wrong_request_t) {.reads = true, .access = right, .own_access = own, .there = -1});
+    expect_loss_of(&(wrong_request_t) {.reads = true, .access = right, .own_access = own, .there = 4096 - 63});
+    expect_loss_of(&(wrong_request_t) {.reads = true, .access = right, .own_access = own, .unregistered = true});
+    expect_loss_of(&(wrong_request_t) {.reads = true, .access = HWS_RDMA_PEER_WRITES, .own_access = own});
+    expect_loss_of(&(wrong_request_t) {.reads = true, .access = right, .own_access = own, .here = 4096 - 63});
+    expect_loss_of(&(wrong_request_t) {.reads = true, .access = right, .own_access = HWS_RDMA_PEER_READS});
+}
+
+/* A record that comes later is there first or not: only the ticket tells of the bytes. */
+static void should_read_registered_memory(void) {
+    static uint8_t here[BLOCK_BYTES], there[BLOCK_BYTES];
+    connect_within(0);
+    hws_rdma_memory_t *source = register_at(guest_end(), there, sizeof there, HWS_RDMA_PEER_READS);
+    hws_rdma_memory_t *target = register_at(worker.rdma, here, sizeof here, HWS_RDMA_FILLED);
+    hws_rdma_counts_t before = counts_of(worker.rdma);
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        uint32_t at = (uint32_t) round * 4096 + 3, bytes = round % 2 == 0 ? 1u << 20 : (uint32_t) round;
+        uint64_t ticket, word = round;
+        memset(there + at, (int) round, bytes);
+        HWS_CHECK(
+            hws_rdma_read(worker.rdma, target, here + at, bytes, address_of(there + at), hws_rdma_key(source), &ticket)
+            == 0);
+        fake_rdma_write(&worker, &word, sizeof word);
+        HWS_CHECK(receive_all((uint8_t *) &word, sizeof word) && word == round);
+        while (hws_rdma_done(worker.rdma) < ticket) {
+            HWS_CHECK(hws_rdma_progress(worker.rdma) >= 0);
+        }
+        HWS_CHECK(memcmp(here + at, there + at, bytes) == 0 && here[at + bytes] == 0);
+        memset(here, 0, sizeof here);
+        memset(there, 0, sizeof there);
+    }
+    hws_rdma_counts_t after = counts_of(worker.rdma);
+    HWS_CHECK(after.bytes_read - before.bytes_read == (uint64_t) ROUNDS / 2 * (1u << 20) + ROUNDS * ROUNDS / 4);
+    HWS_CHECK(after.bytes_out - before.bytes_out == ROUNDS * sizeof(uint64_t));
+    HWS_CHECK(hws_rdma_fault(worker.rdma) == NULL);
+    hang_up();
+}
+
+/* The device knows the memory by a file alone: nothing of this process lies at its address. */
+static void should_carry_memory_of_a_gpu(void) {
+    static uint8_t here[BLOCK_BYTES];
+    const uint64_t device = 0x200000000000;
+    char error[256] = "";
+    uint64_t ticket;
+    connect_within(0);
+    int file = memfd_create("device", MFD_CLOEXEC);
+    HWS_CHECK(file >= 0 && ftruncate(file, BLOCK_BYTES) == 0);
+    uint8_t *seen = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    HWS_CHECK(seen != MAP_FAILED);
+    hws_rdma_memory_t *memory = hws_rdma_register_device(worker.rdma, device, BLOCK_BYTES, file, error, sizeof error);
+    HWS_CHECK(memory != NULL && close(file) == 0);
+    hws_rdma_memory_t *block = register_at(guest_end(), here, sizeof here, HWS_RDMA_PEER_READS | HWS_RDMA_PEER_WRITES);
+    memset(here, 0x3c, sizeof here);
+    HWS_CHECK(hws_rdma_read(worker.rdma, memory, (void *) (uintptr_t) (device + 4096), 1 << 20, address_of(here),
+                            hws_rdma_key(block), &ticket)
+              == 0);
+    while (hws_rdma_done(worker.rdma) < ticket) {
+    }
+    HWS_CHECK(seen[4095] == 0 && seen[4096] == 0x3c && memcmp(seen + 4096, here, 1 << 20) == 0);
+    HWS_CHECK(hws_rdma_write(worker.rdma, memory, (void *) (uintptr_t) device, 4096, address_of(here),
+                             hws_rdma_key(block), &ticket)
+              == 0);
+    while (hws_rdma_done(worker.rdma) < ticket) {
+    }
+    HWS_CHECK(here[0] == 0 && here[4095] == 0 && here[4096] == 0x3c);
+    HWS_CHECK(hws_rdma_write(worker.rdma, memory, (void *) (uintptr_t) (device + BLOCK_BYTES - 4095), 4096,
+                             address_of(here), hws_rdma_key(block), NULL)
+              == -1);
+    hws_rdma_unregister(worker.rdma, memory, 0);
+    HWS_CHECK(hws_rdma_register_device(worker.rdma, device, BLOCK_BYTES, file, error, sizeof error) == NULL);
+    HWS_CHECK(strstr(error, strerror(EBADF)) != NULL);
+    HWS_CHECK(munmap(seen, BLOCK_BYTES) == 0);
+    hang_up();
+}
+
+/* Only the worker reads. Its connection serves no read, even of memory that would admit one. */
+static void should_refuse_reads_of_a_guest(void) {
+    static uint8_t here[4096], there[4096];
+    connect_within(SHORT_RETRY_MS);
+    hws_rdma_memory_t *source = register_at(worker.rdma, there, sizeof there, HWS_RDMA_PEER_READS);
+    hws_rdma_memory_t *target = register_at(guest_end(), here, sizeof here, HWS_RDMA_FILLED);
+    memset(there, 1, sizeof there);
+    HWS_CHECK(hws_rdma_read(guest_end(), target, here, 64, address_of(there), hws_rdma_key(source), NULL) == 0);
+    while (hws_rdma_fault(guest_end()) == NULL) {
+        hws_rdma_done(guest_end());
+    }
+    HWS_CHECK(here[0] == 0);
+    hang_up();
+}
+
+/* With the limit of locked memory, which is mostly the reason. */
+static void should_say_why_memory_is_refused(void) {
+    char error[512];
+    uint8_t end[HWS_RDMA_END_BYTES];
+    const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+    struct rlimit limit;
+    hws_rdma_t *rdma = fake_rdma_open(false, 0, end);
+    HWS_CHECK(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    limit.rlim_cur = 65536;
+    HWS_CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    /* The range wraps. */
+    HWS_CHECK(hws_rdma_register(rdma, end, UINT64_MAX - 1023, HWS_RDMA_PEER_WRITES, error, sizeof error) == NULL);
+    HWS_CHECK(strstr(error,
+                     " KiB cannot be registered with the RDMA device hawser_test0: Invalid argument (limit of "
+                     "locked memory: 64 KiB)")
+              != NULL);
+    if (setrlimit(RLIMIT_MEMLOCK, &none) == 0) {
+        HWS_CHECK(hws_rdma_register(rdma, end, 0, HWS_RDMA_PEER_WRITES, error, sizeof error) == NULL);
+        HWS_CHECK(strstr(error, "(limit of locked memory: none)") != NULL);
+    }
+    hws_rdma_close(rdma);
 }
 
 int main(void) {
@@ -586,10 +743,16 @@ int main(void) {
     HWS_RUN(should_deliver_what_came_before_the_end);
     HWS_RUN(should_outlast_a_link_that_is_down_for_less_than_the_limit);
     HWS_RUN(should_end_when_a_link_is_down_for_longer);
+    HWS_RUN(should_open_the_device_of_a_worker_without_a_link);
     HWS_RUN(should_write_registered_memory_before_later_records);
     HWS_RUN(should_carry_registered_memory_by_chunks);
     HWS_RUN(should_wake_a_sleeper_when_a_write_is_done);
     HWS_RUN(should_unregister_only_after_the_device_has_read);
     HWS_RUN(should_end_after_a_wrong_write);
+    HWS_RUN(should_read_registered_memory);
+    HWS_RUN(should_end_after_a_wrong_read);
+    HWS_RUN(should_carry_memory_of_a_gpu);
+    HWS_RUN(should_refuse_reads_of_a_guest);
+    HWS_RUN(should_say_why_memory_is_refused);
     return 0;
 }

@@ -115,7 +115,7 @@ static hws_record_header_t begin_copy(const hws_target_t *target) {
 }
 
 static hws_target_t row(void *base, uint64_t bytes) {
-    return (hws_target_t) {base, bytes, 1, 0, 1, 0, false};
+    return (hws_target_t) {.base = base, .width_bytes = bytes, .rows = 1, .slices = 1};
 }
 
 /* A call that waits for its reply, on a thread of its own. */
@@ -258,7 +258,12 @@ static void shouldPutPiecesOfSeveralStripesInTheirPlaces(void) {
     share_copy(&plain, bytes, total);
     HWS_CHECK(memcmp(memory, bytes, total) == 0);
     memset(memory, 0xee, total);
-    const hws_target_t box = {memory, WIDTH, ROWS, PITCH, SLICES, SLICE, false};
+    const hws_target_t box = {.base = memory,
+                              .width_bytes = WIDTH,
+                              .rows = ROWS,
+                              .pitch_bytes = PITCH,
+                              .slices = SLICES,
+                              .slice_pitch_bytes = SLICE};
     share_copy(&box, bytes, box_bytes);
     for (uint64_t y = 0; y < ROWS * SLICES; y++) {
         const uint8_t *at = memory + y / ROWS * SLICE + y % ROWS * PITCH;

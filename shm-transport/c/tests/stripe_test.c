@@ -52,7 +52,11 @@ typedef struct end {
     unsigned put, taken, done;
 } end_t;
 
-static hws_config_t config = {.host = "127.0.0.1", .key_id = "key", .secret = "secret", .connect_timeout_ms = 20000};
+static hws_config_t config = {.brokers = {{"127.0.0.1", ""}},
+                              .broker_count = 1,
+                              .key_id = "key",
+                              .secret = "secret",
+                              .connect_timeout_ms = 20000};
 static const hws_welcome_t session = {.session_id = SESSION, .session_nonce = "0123456789abcde"};
 static fault_t fault;
 static end_t *_Atomic ends[HWS_MAX_STRIPES];
@@ -244,7 +248,7 @@ static void begin(void) {
     listener = socket(AF_INET, SOCK_STREAM, 0);
     HWS_CHECK(bind(listener, (struct sockaddr *) &address, bytes) == 0 && listen(listener, 16) == 0);
     HWS_CHECK(getsockname(listener, (struct sockaddr *) &address, &bytes) == 0);
-    snprintf(config.port, sizeof config.port, "%d", ntohs(address.sin_port));
+    snprintf(config.brokers[0].port, sizeof config.brokers[0].port, "%d", ntohs(address.sin_port));
     pthread_t thread;
     HWS_CHECK(pthread_create(&thread, NULL, accept_all, &listener) == 0);
     hws_stripe_use(&config, 1, &session);

@@ -1,12 +1,14 @@
 /* The test device of libibverbs: what tests of the carrier rdma rely on. */
 #include "verbs_end.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -208,6 +210,16 @@ static void shouldRefuseAForeignLocalKey(void) {
     wr.wr.rdma.rkey = to_b.key;
     HWS_CHECK(ibv_post_send(a.pair, &wr, &bad) == 0);
     end_await_status(a.sends, 6, IBV_WC_LOC_PROT_ERR);
+    close_both();
+}
+
+/* As an address of a GPU is, whose memory the kernel cannot pin. */
+static void shouldRefuseAddressesWithoutPages(void) {
+    open_plain();
+    void *reserved = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    HWS_CHECK(reserved != MAP_FAILED);
+    HWS_CHECK(ibv_reg_mr(a.pd, reserved, 8192, IBV_ACCESS_LOCAL_WRITE) == NULL && errno == EFAULT);
+    HWS_CHECK(munmap(reserved, 8192) == 0);
     close_both();
 }
 
@@ -519,6 +531,7 @@ int main(void) {
     HWS_RUN(shouldKeepTheOrder);
     HWS_RUN(shouldRefuseForeignMemory);
     HWS_RUN(shouldRefuseAForeignLocalKey);
+    HWS_RUN(shouldRefuseAddressesWithoutPages);
     HWS_RUN(shouldWaitForAReceive);
     HWS_RUN(shouldMakeOneEventForEachArm);
     HWS_RUN(shouldFreeTheSendQueueByPolledCompletions);

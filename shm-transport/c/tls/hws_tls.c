@@ -308,17 +308,6 @@ static void tls_close(hws_carrier_t *carrier) {
     }
 }
 
-static const hws_carrier_ops_t tls_ops = {
-    .name = "tls",
-    .send = tls_send,
-    .receive = tls_receive,
-    .set_timeout = tls_set_timeout,
-    .fault = tls_fault,
-    .descriptor = tls_descriptor,
-    .shutdown = tls_shutdown,
-    .close = tls_close,
-};
-
 static int open_window(window_t *window) {
     window->file = memfd_create("hawser-tls", MFD_CLOEXEC);
     if (window->file < 0) {
@@ -340,6 +329,28 @@ static void close_window(window_t *window) {
     munmap(window->bytes, WINDOW_BYTES);
     close(window->file);
 }
+
+static void tls_destroy(hws_carrier_t *carrier) {
+    hws_tls_t *tls = (hws_tls_t *) carrier;
+    tls_close(carrier);
+    munmap(tls->sending.bytes, WINDOW_BYTES);
+    munmap(tls->received.bytes, WINDOW_BYTES);
+    tls->lib->SSL_free(tls->ssl);
+    pthread_mutex_destroy(&tls->lock);
+    free(tls);
+}
+
+static const hws_carrier_ops_t tls_ops = {
+    .name = "tls",
+    .send = tls_send,
+    .receive = tls_receive,
+    .set_timeout = tls_set_timeout,
+    .fault = tls_fault,
+    .descriptor = tls_descriptor,
+    .shutdown = tls_shutdown,
+    .close = tls_close,
+    .destroy = tls_destroy,
+};
 
 /* Makes the context with the trusted authorities. Returns it, or NULL with a message. */
 static hws_ssl_context_t *make_context(const hws_libssl_t *lib, const char *ca_file, char *error, size_t capacity) {
@@ -381,24 +392,32 @@ static int expect_host(const hws_libssl_t *lib, hws_ssl_t *ssl, const char *host
         : -1;
 }
 
-static void explain(hws_tls_t *tls, const char *host, const char *port, int rc, char *error, size_t capacity) {
+/* Says why the handshake ended with rc. Returns whether the broker closed the connection or did not answer. */
+static bool explain(hws_tls_t *tls, const hws_address_t *broker, int rc, char *error, size_t capacity) {
+    const char *host = broker->host, *port = broker->port, *fault = tls_fault(&tls->carrier);
     long verified = tls->lib->SSL_get_verify_result(tls->ssl);
+    int saved = errno;
     if (verified == HWS_X509_V_ERR_HOSTNAME_MISMATCH || verified == HWS_X509_V_ERR_IP_ADDRESS_MISMATCH) {
         snprintf(error, capacity, "the certificate of the broker at %s:%s is not for %s", host, port, host);
-    } else if (verified != HWS_X509_V_OK) {
+        return false;
+    }
+    if (verified != HWS_X509_V_OK) {
         snprintf(error, capacity,
                  "the certificate of the broker at %s:%s is not trusted: %s (HAWSER_CA_FILE names its "
                  "authority)",
                  host, port, tls->lib->X509_verify_cert_error_string(verified));
-    } else if (rc == -2 || errno == EAGAIN) {
-        snprintf(error, capacity, "the broker at %s:%s did not answer the TLS handshake in time", host, port);
-    } else {
-        const char *fault = tls_fault(&tls->carrier);
-        snprintf(error, capacity, "no TLS with the broker at %s:%s: %s (does this port speak TLS?)", host, port,
-                 fault != NULL                        ? fault
-                     : rc == 0 || errno == ECONNRESET ? "it closed the connection"
-                                                      : strerror(errno));
+        return false;
     }
+    if (rc == -2 || saved == EAGAIN) {
+        snprintf(error, capacity, "the broker at %s:%s did not answer the TLS handshake in time", host, port);
+        return true;
+    }
+    bool is_closed = fault == NULL && (rc == 0 || saved == ECONNRESET || saved == EPIPE);
+    snprintf(error, capacity, "no TLS with the broker at %s:%s: %s (does this port speak TLS?)", host, port,
+             fault != NULL   ? fault
+                 : is_closed ? "it closed the connection"
+                             : strerror(saved));
+    return is_closed;
 }
 
 static int shake_hands(hws_tls_t *tls, uint32_t timeout_ms) {
@@ -439,11 +458,14 @@ static int attach(hws_tls_t *tls) {
     return 0;
 }
 
-hws_carrier_t *hws_tls_connect(const hws_dial_t *dial, const char *ca_file, char *error_p, size_t error_capacity) {
-    const char *host = dial->host;
+hws_carrier_t *hws_tls_begin(int fd, const hws_address_t *broker, const char *ca_file, uint32_t timeout_ms,
+                             bool *is_closed_p, char *error_p, size_t error_capacity) {
+    const char *host = broker->host;
+    *is_closed_p = false;
     library = hws_libssl_load(error_p, error_capacity);
     hws_ssl_context_t *context = library == NULL ? NULL : make_context(library, ca_file, error_p, error_capacity);
     if (context == NULL) {
+        close(fd);
         return NULL;
     }
     hws_tls_t *tls = calloc(1, sizeof *tls);
@@ -457,10 +479,6 @@ hws_carrier_t *hws_tls_connect(const hws_dial_t *dial, const char *ca_file, char
         snprintf(error_p, error_capacity, "no memory for the TLS connection to %s", host);
         goto no_window;
     }
-    int fd = hws_dial(dial, error_p, error_capacity);
-    if (fd < 0) {
-        goto no_connection;
-    }
     tls->carrier.ops = &tls_ops;
     tls->lib = library;
     tls->ssl = ssl;
@@ -468,16 +486,14 @@ hws_carrier_t *hws_tls_connect(const hws_dial_t *dial, const char *ca_file, char
     pthread_mutex_init(&tls->lock, NULL);
     hws_spin_init_by_calls(&tls->spin);
     if (attach(tls) == 0) {
-        int rc = shake_hands(tls, dial->timeout_ms);
+        int rc = shake_hands(tls, timeout_ms);
         if (rc > 0) {
             return &tls->carrier;
         }
-        explain(tls, host, dial->port, rc, error_p, error_capacity);
+        *is_closed_p = explain(tls, broker, rc, error_p, error_capacity);
     } else {
         snprintf(error_p, error_capacity, "no memory for the TLS connection to %s", host);
     }
-    close(fd);
-no_connection:
     close_window(&tls->received);
 no_window:
     close_window(&tls->sending);
@@ -486,5 +502,6 @@ no_ssl:
         library->SSL_free(ssl);
     }
     free(tls);
+    close(fd);
     return NULL;
 }

@@ -5,17 +5,22 @@
 #ifndef HWS_TLS_H
 #define HWS_TLS_H
 
+#include "../hws_address.h"
 #include "../hws_carrier.h"
-#include "../tcp/hws_dial.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
- * Connects as hws_dial() does, then does the TLS handshake within another dial->timeout_ms.
+ * Does the TLS handshake on a connected socket within timeout_ms. The certificate must be for broker->host. Takes the
+ * socket in any case.
  *
  * ca_file: PEM of the authorities to trust; "" for those of the machine.
+ * is_closed_p: whether it failed because the broker closed the connection or did not answer: another broker may serve.
  * Returns the carrier, or NULL with a message in error_p.
  */
-hws_carrier_t *hws_tls_connect(const hws_dial_t *dial, const char *ca_file, char *error_p, size_t error_capacity);
+hws_carrier_t *hws_tls_begin(int fd, const hws_address_t *broker, const char *ca_file, uint32_t timeout_ms,
+                             bool *is_closed_p, char *error_p, size_t error_capacity);
 
 #endif

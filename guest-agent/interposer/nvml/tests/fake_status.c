@@ -8,7 +8,7 @@
 const char *fake_status;
 unsigned fake_status_reads;
 
-int hws_status_fetch(const hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
+int hws_status_fetch(hws_config_t *config, uint64_t description_hash, hws_status_t *status_p, char *error_p,
                      size_t error_capacity) {
     (void) config;
     (void) description_hash;

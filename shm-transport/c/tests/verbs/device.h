@@ -40,6 +40,7 @@ typedef struct hws_region {
     struct ibv_mr mr;
     uint64_t base; /* how the other end calls the first byte */
     unsigned access;
+    bool is_mapped; /* the device has mapped a file */
     struct hws_region *next;
 } hws_region_t;
 

@@ -1,6 +1,8 @@
 #include "device.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #undef ibv_reg_mr
 
@@ -22,6 +24,12 @@ HWS_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd) {
     return 0;
 }
 
+/* Whether the process has the pages, as the kernel finds out when it pins them. Needs Linux 5.14. */
+static bool has_pages(void *address, size_t bytes) {
+    uintptr_t first = (uintptr_t) address & ~(uintptr_t) 4095;
+    return madvise((void *) first, (uintptr_t) address + bytes - first, MADV_POPULATE_READ) == 0;
+}
+
 HWS_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t base,
                                            unsigned access) {
     hws_context_t *context = hws_context_of(pd->context);
@@ -30,6 +38,10 @@ HWS_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, siz
     if (hws_device_is_inherited(context) || bytes == 0 || (uintptr_t) address + bytes < bytes || base + bytes < bytes
         || ((access & writes) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0)) {
         errno = EINVAL;
+        return NULL;
+    }
+    if (!has_pages(address, bytes)) {
+        errno = EFAULT;
         return NULL;
     }
     hws_region_t *region = calloc(1, sizeof *region);
@@ -55,6 +67,22 @@ HWS_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t by
     return ibv_reg_mr_iova2(pd, address, bytes, (uintptr_t) address, (unsigned) access);
 }
 
+/* Any file that can be mapped serves as a dma-buf. */
+HWS_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t base, int file,
+                                            int access) {
+    uint8_t *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t) offset);
+    if (mapped == MAP_FAILED) {
+        return NULL;
+    }
+    struct ibv_mr *mr = ibv_reg_mr_iova2(pd, mapped, bytes, base, (unsigned) access);
+    if (mr == NULL) {
+        munmap(mapped, bytes);
+        return NULL;
+    }
+    ((hws_region_t *) mr)->is_mapped = true;
+    return mr;
+}
+
 HWS_EXPORT int ibv_dereg_mr(struct ibv_mr *mr) {
     hws_context_t *context = hws_context_of(mr->context);
     if (!hws_device_is_inherited(context)) {
@@ -68,6 +96,9 @@ HWS_EXPORT int ibv_dereg_mr(struct ibv_mr *mr) {
         }
         ((hws_domain_t *) mr->pd)->users--;
         pthread_mutex_unlock(&hws_device_lock);
+    }
+    if (((hws_region_t *) mr)->is_mapped) {
+        munmap(mr->addr, mr->length);
     }
     free(mr);
     return 0;

@@ -38,6 +38,13 @@ public record Item(Map<?, ?> fields) {
         };
     }
 
+    /** The text of a field that dots lead to: {@code owner.id}. A label's key may contain dots itself. */
+    public String path(String path) {
+        int dot = path.indexOf('.');
+        return dot < 0 || fields.containsKey(path) ? text(path) : item(path.substring(0, dot)).path(path.substring(dot
+            + 1));
+    }
+
     /** The field as a number; 0 if it has no value. */
     public long number(String name) {
         return fields.get(name) instanceof Number number ? number.longValue() : 0;

@@ -4,12 +4,12 @@ import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;
 
 /** Short texts for failures. */
-final class Problems {
+public final class Problems {
     private Problems() {
     }
 
     /** A short text for a failure of a file or a connection. */
-    static String of(Throwable failure) {
+    public static String of(Throwable failure) {
         if (failure instanceof NoSuchFileException) {
             return "there is no such file";
         } else if (failure instanceof AccessDeniedException) {

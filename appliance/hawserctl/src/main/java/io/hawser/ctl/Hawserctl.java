@@ -4,6 +4,8 @@ import io.hawser.client.ClientException;
 import io.hawser.ctl.command.AttachCommand;
 import io.hawser.ctl.command.AuditCommand;
 import io.hawser.ctl.command.BrokerCommand;
+import io.hawser.ctl.command.BrokersCommand;
+import io.hawser.ctl.command.CdiCommand;
 import io.hawser.ctl.command.CompletionCommand;
 import io.hawser.ctl.command.DetachCommand;
 import io.hawser.ctl.command.DomainsCommand;
@@ -31,10 +33,10 @@ import picocli.CommandLine.Spec;
 /** The command line. */
 @Command(name = "hawserctl", description = "Administers a Hawser broker, and the vGPUs of"
     + " this host's virtual machines.",
-    subcommands = {BrokerCommand.class, GpusCommand.class, VgpusCommand.class, TokensCommand.class,
-        SessionsCommand.class, RegionsCommand.class, EventsCommand.class, AuditCommand.class, TopCommand.class,
-        AttachCommand.class, DetachCommand.class, PrepareCommand.class, DomainsCommand.class, LoginCommand.class,
-        LogoutCommand.class, WhoCommand.class, CompletionCommand.class},
+    subcommands = {BrokerCommand.class, BrokersCommand.class, GpusCommand.class, VgpusCommand.class,
+        TokensCommand.class, SessionsCommand.class, RegionsCommand.class, EventsCommand.class, AuditCommand.class,
+        TopCommand.class, AttachCommand.class, DetachCommand.class, PrepareCommand.class, DomainsCommand.class,
+        CdiCommand.class, LoginCommand.class, LogoutCommand.class, WhoCommand.class, CompletionCommand.class},
     versionProvider = Hawserctl.Version.class, sortOptions = false, synopsisSubcommandLabel = "COMMAND",
     footer = {"", "On the broker's own machine no option is needed: its state folder holds its address and the admin"
         + " token. Each option can be given as a variable (HAWSERCTL_URL) or a line of"
@@ -63,6 +65,7 @@ public final class Hawserctl extends GlobalOptions implements Runnable {
     /** The command line; it reports each failure in one line. */
     public static CommandLine commandLine() {
         CommandLine line = new CommandLine(new Hawserctl());
+        CdiCommand.useOwnUser(line);
         line.setUsageHelpAutoWidth(true);
         line.setCaseInsensitiveEnumValuesAllowed(true);
         line.setExecutionExceptionHandler((failure, command, result) -> {

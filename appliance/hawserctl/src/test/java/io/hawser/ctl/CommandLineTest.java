@@ -48,7 +48,11 @@ class CommandLineTest {
             "vgpus create a --carriers rdma", "tokens", "tokens create", "sessions end", "sessions show x",
             "regions create a", "regions create a --path x",
             "regions create a --path /x --doorbell-socket /y", "completion fish", "gpus --url ftp://a",
-            "tokens create a --expires soon", "tokens list a --old-proofs", "login",
+            "tokens create a --expires soon", "tokens create a --replace", "vgpus create a --expires soon",
+            "vgpus create a --label k", "vgpus list --label k", "tokens list a --old-proofs", "login",
+            "brokers remove", "brokers list x", "vgpus move a", "sessions move 1", "sessions move x --gpu 0",
+            "gpus drain", "gpus undrain", "vgpus move --gpu 0", "vgpus change a --at b", "gpus --of",
+            "cdi", "cdi a --new-region 1X", "cdi a --remove --region r",
             "vgpus change a --expected-owner none", "vgpus delete a --expected-owner me"}) {
             Ended ended = run(line.isEmpty() ? new String[0] : line.split(" "));
             assertEquals(ExitCode.USAGE, ended.exitCode(), line + ": " + ended.err());

@@ -8,6 +8,7 @@ class FloorsTest {
     void shouldUseOnlyPackagesOnLowerFloors() {
         Floors.of("io.hawser.ctl")
             .floor("terminal")
+            .floor("cdi")
             .floor("command")
             .floor("") // Hawserctl: the command line of all commands
             .check();

@@ -247,27 +247,37 @@ final class BrokerProcess implements AutoCloseable {
 
     /** The broker's properties in the REST interface. */
     JsonNode info() throws IOException, InterruptedException {
-        return JSON.readTree(call("GET", "/api/v1/broker", 200));
+        return get("/api/v1/broker");
     }
 
     /** The sessions in the REST interface. */
     JsonNode sessions() throws IOException, InterruptedException {
-        return JSON.readTree(call("GET", "/api/v1/sessions", 200));
+        return get("/api/v1/sessions");
     }
 
     /** The GPUs in the REST interface. */
     JsonNode gpus() throws IOException, InterruptedException {
-        return JSON.readTree(call("GET", "/api/v1/gpus", 200));
+        return get("/api/v1/gpus");
     }
 
     /** A vGPU in the REST interface. */
     JsonNode vgpu(String name) throws IOException, InterruptedException {
-        return JSON.readTree(call("GET", "/api/v1/vgpus/" + name, 200));
+        return get("/api/v1/vgpus/" + name);
+    }
+
+    /** Reads from the REST interface. */
+    JsonNode get(String path) throws IOException, InterruptedException {
+        return JSON.readTree(call("GET", path, 200));
+    }
+
+    /** Deletes an object by the REST interface. */
+    void delete(String path) throws IOException, InterruptedException {
+        call("DELETE", path, 204);
     }
 
     /** Ends a session by its id. */
     void end(String session) throws IOException, InterruptedException {
-        call("DELETE", "/api/v1/sessions/" + session, 204);
+        delete("/api/v1/sessions/" + session);
     }
 
     /** The sum of the metrics whose line begins with the name; 0 if there are none. */
@@ -280,6 +290,11 @@ final class BrokerProcess implements AutoCloseable {
     /** Creates an object by the REST interface, and returns it. */
     JsonNode create(String path, JsonNode wanted) throws IOException, InterruptedException {
         return JSON.readTree(call("POST", path, wanted.toString(), 201));
+    }
+
+    /** Posts a body to the REST interface, and returns the answer, which must have a status. */
+    JsonNode post(String path, JsonNode body, int expected) throws IOException, InterruptedException {
+        return JSON.readTree(call("POST", path, body.toString(), expected));
     }
 
     private String call(String method, String path, int expected) throws IOException, InterruptedException {

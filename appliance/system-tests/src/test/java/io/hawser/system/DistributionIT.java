@@ -58,7 +58,7 @@ class DistributionIT {
     private static Process start(List<String> command, Path out, Path err) throws IOException {
         // The folders contain only the programs that the launchers call, so they cannot find the machine's java.
         Path bin = Files.createDirectories(Chain.OUTPUT.resolve("path"));
-        for (String name : List.of("sh", "uname", "dirname", "readlink", "sed", "cat", "tar", "xz")) {
+        for (String name : List.of("sh", "bash", "uname", "dirname", "readlink", "sed", "cat", "tar", "xz")) {
             Files.deleteIfExists(bin.resolve(name));
             Files.createSymbolicLink(bin.resolve(name), Path.of("/usr/bin", name));
         }
@@ -131,7 +131,11 @@ class DistributionIT {
         assertEquals("hawser-broker " + version + "\n", launch("hawser-broker", "--version").out());
         assertTrue(launch("hawser-broker", "--help").out().contains("--check"));
         assertTrue(launch("hawser-check", "--help").out().contains("--carriers"));
+        assertTrue(launch("hawser-fabric", "--help").out().contains("measure HOST"));
+        assertTrue(Files.isExecutable(home.resolve("lib/programs/hawser_benchmark")), "hawser-fabric runs it");
+        assertTrue(Files.isReadable(home.resolve("lib/fabric-measure")), "hawser-fabric reads it");
         assertEquals(2, launch("hawser-broker", "--wrong").exit());
+        assertEquals(2, launch("hawser-fabric", "--wrong").exit());
         assertEquals(2, launch("hawser-check", "--carriers", "rdma").exit());
     }
 

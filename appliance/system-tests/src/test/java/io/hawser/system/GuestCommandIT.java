@@ -1,19 +1,16 @@
 package io.hawser.system;
 
+import static io.hawser.system.GuestCommand.run;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
+import io.hawser.system.GuestCommand.Ended;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -24,14 +21,11 @@ import org.junit.jupiter.params.provider.EnumSource;
 /** The guest's `hawser` command, over each carrier. */
 class GuestCommandIT {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final long LIMIT_S = 300;
     private static final long QUOTA = 64L << 20;
 
     @TempDir
     private static Path stateDir;
     private static BrokerProcess broker;
-
-    private record Ended(int exit, String out) {}
 
     @BeforeAll
     static void startBroker() throws Exception {
@@ -52,24 +46,6 @@ class GuestCommandIT {
         if (broker != null) {
             broker.close();
         }
-    }
-
-    private static Ended run(Map<String, String> variables, String... arguments) throws IOException,
-        InterruptedException {
-        List<String> command = new ArrayList<>(List.of(Chain.COMMAND.toString()));
-        command.addAll(List.of(arguments));
-        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
-        Map<String, String> environment = new HashMap<>(variables);
-        environment.put("PATH", "/usr/bin:/bin");
-        environment.put("HAWSER_CONFIG", "/dev/null");
-        environment.put("HAWSER_CONNECT_TIMEOUT_MS", "60000");
-        builder.environment().clear();
-        builder.environment().putAll(environment);
-        Process process = builder.start();
-        process.getOutputStream().close();
-        String out = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertTrue(process.waitFor(LIMIT_S, TimeUnit.SECONDS), "hawser does not end");
-        return new Ended(process.exitValue(), out);
     }
 
     @ParameterizedTest

@@ -175,6 +175,36 @@ class HawserctlIT {
     }
 
     @Test
+    void shouldMakeVgpusThatExpireAndFindThemByTheirLabels() throws Exception {
+        String create = "vgpus create brief --memory 64M --label slurm.job=7 --label user=ann --if-absent --expires ";
+        JsonNode made = admin.run(create + "2h --json").assertDone().json();
+        assertEquals("7", made.path("labels").path("slurm.job").asText());
+        JsonNode again = admin.run(create + "3h --json").assertDone().json();
+        assertEquals(made.path("id"), again.path("id"));
+        assertTrue(again.path("expires").asText().compareTo(made.path("expires").asText()) > 0, "renewed");
+        admin.run("vgpus create brief --memory 65M --if-absent").assertExit(REFUSED).assertSays("other properties");
+        admin.run("vgpus create brief --memory 64M").assertExit(REFUSED).assertSays("already exists");
+        List<String> row = admin.run("vgpus show brief").assertDone().row("labels");
+        assertEquals("slurm.job=7 user=ann", row.get(1));
+        assertEquals("brief\t7\tnone\n", admin.run("vgpus list --label slurm.job=7 --label user=ann"
+            + " --fields name,labels.slurm.job,owner.kind").assertDone().out());
+        assertEquals("", admin.run("vgpus list --label slurm.job=8 --fields name").assertDone().out());
+        assertEquals("0", admin.run("vgpus statistics brief").assertDone().row("sessions").get(1));
+        assertEquals("0\t0\n", admin.run("vgpus statistics brief --fields gpuTimeMs,peakBytes").assertDone().out());
+        Path file = folder.resolve("brief.token");
+        String token = "tokens create brief --note prolog --replace --fields keyId --out " + file;
+        String lost = admin.run(token).assertDone().out().strip();
+        String kept = admin.run(token).assertDone().out().strip();
+        assertFalse(lost.equals(kept));
+        assertEquals(kept + "\n", admin.run("tokens list brief --fields keyId").assertDone().out());
+        assertTrue(Files.readString(file).startsWith(kept + "."));
+        assertEquals("never", admin.run("vgpus change brief --expires never").assertDone().row("expires").get(1));
+        admin.run("vgpus change brief --expires 1s").assertDone();
+        Await.until("the expiry",
+            () -> admin.run("vgpus list --fields name").out().contains("brief") ? "it exists" : "");
+    }
+
+    @Test
     void shouldMakeTokensThatOpenAVgpuUntilTheyAreRevoked() throws Exception {
         admin.run("vgpus create theirs --memory 64M").assertDone();
         Path file = folder.resolve("theirs.token");

@@ -21,6 +21,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class RdmaIT {
     private static final long PINNED_BYTES = 5_000_001; // the longest copy of drv_pinned_order, which it makes often
 
+    private static final String GPU_DIRECT = "the RDMA device uses the memory of the GPU";
+
     @TempDir
     private static Path folder;
     @TempDir
@@ -54,7 +56,11 @@ class RdmaIT {
     private static void assertOverRdma(GuestProgram.Result result) throws Exception {
         List<JsonNode> counters = result.assertPassed().counters();
         assertEquals(1, counters.size());
-        assertEquals("rdma", counters.getFirst().path("carrier").asText(), result::toString);
+        JsonNode sent = counters.getFirst();
+        assertEquals("rdma", sent.path("carrier").asText(), result::toString);
+        // Each call is a message. Chunks and pinned memory are further ones, which travel beside the records.
+        assertTrue(sent.path("rdma_messages").asLong() > sent.path("calls").asLong(), result::toString);
+        assertTrue(sent.path("rdma_bytes").asLong() >= sent.path("bytes_out").asLong(), result::toString);
     }
 
     private static JsonNode onlySession() throws Exception {
@@ -65,7 +71,8 @@ class RdmaIT {
 
     @ParameterizedTest
     @ValueSource(strings = {"drv_vector_add", "drv_pageable_copies", "drv_copies_2d_3d", "drv_arrays", "drv_many_calls",
-        "drv_callbacks", "drv_graphs", "drv_streams_events", "drv_large_copies", "drv_fault"})
+        "drv_callbacks", "drv_graphs", "drv_streams_events", "drv_large_copies", "drv_registered_order", "drv_fault",
+        "pinned_concurrent"})
     void shouldRunPrograms(String name) throws Exception {
         try (GuestProgram program = GuestProgram.start(guest(broker, "rdma"), name)) {
             assertOverRdma(program.await());
@@ -81,7 +88,29 @@ class RdmaIT {
             JsonNode counters = result.counters().getFirst();
             assertTrue(counters.path("bytes_out").asLong() < PINNED_BYTES / 4, result::toString);
             assertTrue(counters.path("bytes_in").asLong() < PINNED_BYTES / 4, result::toString);
+            assertTrue(counters.path("rdma_bytes").asLong() > PINNED_BYTES, result::toString);
         }
+    }
+
+    /**
+     * The slabs of the software GPU are files, which the device for tests takes as dma-bufs. This device has no place
+     * in PCIe, so it is near to no GPU and serves none by itself.
+     */
+    @Test
+    void shouldCarryPinnedMemoryToTheGpuItself(@TempDir Path other) throws Exception {
+        Map<String, String> settings = new HashMap<>(BrokerProcess.withRdma(fabric));
+        settings.put("hawser.vgpus.default.rdma", "true");
+        settings.put("hawser.rdma.gpu-direct", "on");
+        try (BrokerProcess direct = BrokerProcess.start("rdma-gpu-direct", other, settings)) {
+            for (String name : List.of("drv_pinned_order", "drv_large_copies", "drv_registered_order")) {
+                try (GuestProgram program = GuestProgram.start(guest(direct, "rdma"), name)) {
+                    assertOverRdma(program.await());
+                }
+            }
+            direct.awaitIdle();
+            assertEquals(3, direct.logLines(GPU_DIRECT + " by dma-buf").count());
+        }
+        assertEquals(0, broker.logLines(GPU_DIRECT).count());
     }
 
     @Test
@@ -110,9 +139,53 @@ class RdmaIT {
         }
     }
 
+    private static GuestCommand.Ended doctor(BrokerProcess broker, Path fabric, Path sysfs) throws Exception {
+        Map<String, String> environment = new HashMap<>(guest(broker, "auto"));
+        environment.putAll(BrokerProcess.verbs(fabric));
+        environment.put("HAWSER_SYSFS", sysfs.toString()); // without a device of shared memory
+        return GuestCommand.run(environment, "doctor");
+    }
+
+    @Test
+    void shouldReportTheAnswerOfTheBrokerOverRdma(@TempDir Path sysfs) throws Exception {
+        GuestCommand.Ended ended = doctor(broker, fabric, sysfs);
+        assertEquals(0, ended.exit(), ended::toString);
+        assertTrue(ended.out().matches("(?s).*\nok   RDMA: the broker at \\S+ answers over hawser_test0 port 1, "
+            + "GID \\d+ \\(\\S+\\), in \\d+ us\n.*"), ended::toString);
+        broker.awaitIdle();
+    }
+
+    /** The guest's device lies in another fabric, so that no packet arrives. */
+    @Test
+    void shouldReportAFabricThatDoesNotAnswer(@TempDir Path sysfs, @TempDir Path elsewhere) throws Exception {
+        GuestCommand.Ended ended = doctor(broker, elsewhere, sysfs);
+        assertEquals(1, ended.exit(), ended::toString);
+        assertTrue(ended.out().matches("(?s).*\nFAIL RDMA: the broker at \\S+ does not answer over hawser_test0 .*"
+            + "transport retry counter exceeded; .*UDP port 4791.*\n1 problem\\.\n"), ended::toString);
+        broker.awaitIdle();
+    }
+
+    @Test
+    void shouldTakeNoSessionFromAVgpuWhoseSessionsAreAllInUse(@TempDir Path other, @TempDir Path sysfs)
+        throws Exception {
+        Map<String, String> settings = new HashMap<>(BrokerProcess.withRdma(fabric));
+        settings.put("hawser.vgpus.default.rdma", "true");
+        settings.put("hawser.vgpus.default.max-sessions", "1");
+        try (BrokerProcess single = BrokerProcess.start("rdma-single", other, settings);
+            GuestProgram program = GuestProgram.start(guest(single, "rdma"), "hold")) {
+            program.awaitLine("READY");
+            GuestCommand.Ended ended = doctor(single, fabric, sysfs);
+            assertEquals(0, ended.exit(), ended::toString);
+            assertTrue(
+                ended.out().contains("note RDMA: the broker was not asked, because the vGPU's sessions are all in "
+                    + "use (1)"),
+                ended::toString);
+        }
+    }
+
     /** The vGPU does not allow it: only `rdma` fails, and `auto` goes on over TCP. */
     @Test
-    void shouldKeepToTcpWhereTheVgpuDoesNotAllowRdma(@TempDir Path other) throws Exception {
+    void shouldKeepToTcpWhereTheVgpuDoesNotAllowRdma(@TempDir Path other, @TempDir Path sysfs) throws Exception {
         try (BrokerProcess without = BrokerProcess.start("rdma-off", other, BrokerProcess.withRdma(fabric))) {
             try (GuestProgram program = GuestProgram.start(guest(without, "rdma"), "drv_vector_add")) {
                 GuestProgram.Result result = program.await();
@@ -122,8 +195,12 @@ class RdmaIT {
             try (GuestProgram program = GuestProgram.start(guest(without, "auto"), "drv_vector_add")) {
                 GuestProgram.Result result = program.await().assertPassed();
                 assertEquals("tcp", result.counters().getFirst().path("carrier").asText(), result::toString);
+                assertEquals(0, result.counters().getFirst().path("rdma_messages").asLong(), result::toString);
                 assertEquals(1, result.hawserLines().size(), result::toString);
             }
+            GuestCommand.Ended ended = doctor(without, fabric, sysfs);
+            assertEquals(0, ended.exit(), ended::toString);
+            assertTrue(ended.out().contains("no RDMA: the vGPU does not allow RDMA"), ended::toString);
             without.awaitIdle();
         }
     }

@@ -1,5 +1,7 @@
 package io.hawser.system;
 
+import static org.junit.jupiter.api.Assertions.assertFalse;
+
 import java.io.IOException;
 
 /** A process that stands still until its end or this object's. */
@@ -14,8 +16,8 @@ final class StoppedProcess implements AutoCloseable {
 
     @Override
     public void close() throws IOException, InterruptedException {
-        if (process.isAlive()) {
-            Signals.send("CONT", process.pid());
+        if (!Signals.reaches("CONT", process.pid())) {
+            assertFalse(process.isAlive(), () -> "still stopped: " + process.pid()); // the test may have killed it
         }
     }
 }

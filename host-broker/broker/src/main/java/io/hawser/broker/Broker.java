@@ -1,8 +1,11 @@
 package io.hawser.broker;
 
 import io.hawser.broker.admin.Acts;
+import io.hawser.broker.admin.Expiries;
 import io.hawser.broker.admin.GpuWatch;
+import io.hawser.broker.admin.Membership;
 import io.hawser.broker.admin.MemoryWatch;
+import io.hawser.broker.admin.MoveService;
 import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.admin.VgpuLoader;
 import io.hawser.broker.admin.VgpuService;
@@ -14,8 +17,11 @@ import io.hawser.broker.jail.ComputeCache;
 import io.hawser.broker.jail.Confinement;
 import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.model.Device;
+import io.hawser.broker.model.PeerBroker;
 import io.hawser.broker.model.SessionView;
 import io.hawser.broker.model.StartException;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.move.Moves;
 import io.hawser.broker.nvml.GpuMonitor;
 import io.hawser.broker.pool.MoveHelper;
 import io.hawser.broker.pool.MpsFolder;
@@ -42,6 +48,7 @@ import io.hawser.broker.token.AdminToken;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.turns.SessionTurns;
 import io.hawser.broker.turns.TurnMode;
+import io.hawser.broker.vgpu.MovePlaces;
 import io.hawser.broker.vgpu.Placement;
 import io.hawser.broker.vgpu.VgpuTable;
 import io.netty.channel.EventLoop;
@@ -53,6 +60,7 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -86,11 +94,14 @@ public final class Broker {
      * The parts that the code above the broker uses. Each states its threads.
      *
      * @param confinement the workers' jail.
+     * @param membership in a pool of brokers; empty when the broker is alone.
      */
     public record Parts(StateDir stateDir, AdminToken adminToken, Database database, LoopPulse pulse, VgpuTable vgpus,
-        VgpuService vgpuService, TokenService tokenService, GpuWatch gpuWatch, GpuMonitor gpuMonitor,
+        VgpuService vgpuService, MoveService moveService, TokenService tokenService, GpuWatch gpuWatch,
+        GpuMonitor gpuMonitor,
         WorkerPools pools, Confinement confinement, SessionRegistry sessions, Ledgers ledgers, TurnMode turnMode,
-        FrontDoor door, Regions regions, SwapSource swaps) {}
+        FrontDoor door, Regions regions, SwapSource swaps, Expiries expiries,
+        Optional<Membership> membership) {}
 
     /** The sources of the GPU monitor. */
     private record Monitored(WorkerPools pools, SessionRegistry registry) implements GpuMonitor.Watched {
@@ -128,11 +139,13 @@ public final class Broker {
     private final Swapping swapping;
     private final SessionRegistry sessions;
     private final WorkerPools pools;
+    private final Moves moves;
     private final GpuMonitor gpuMonitor;
     private final FrontDoor door;
     private final Regions regions;
     private final Acts acts;
     private final TokenService tokenService;
+    private final Membership membership; // null when the broker is alone
     private final GpuWatch gpuWatch;
     private final Parts parts;
 
@@ -146,7 +159,8 @@ public final class Broker {
         command = WorkerCommand.of(config, environment, compiled).withMps(mps).withCache(config);
         AdminToken adminToken = new AdminToken(stateDir.resolve("admin.token"));
         turnMode = TurnMode.of(config, mps);
-        vgpus = loadVgpus();
+        PeerBroker me = Membership.register(config, database, stateDir.resolve(""));
+        vgpus = loadVgpus(me);
         if (compiled != null) {
             compiled.retain(vgpus.list().stream().map(view -> view.vgpu().name()).collect(Collectors.toSet()));
         }
@@ -159,32 +173,43 @@ public final class Broker {
         helper = new MoveHelper(loop, command, config.worker().startTimeout(), config.sessions().endTimeout());
         swapping = new Swapping(loop, config.swap(), vgpus, this::pools, ledgers, helper);
         sessions = new SessionRegistry(loop, config.sessions().max(), vgpus, images, ledgers, turns, swapping);
-        pools = new WorkerPools(loop, command, limits(config), new WorkerEvents(sessions, listener),
+        pools = new WorkerPools(loop, command, limits(config), new WorkerEvents(sessions, this::moves, listener),
             vgpus::percentage, vgpus::network, vgpus::computeShare, vgpus::contextRoom, this::setGpus);
         sessions.setListener(new SessionEvents(listener,
             turnMode == TurnMode.MPS ? new MpsRecovery(loop, pools, sessions) : null));
+        MovePlaces places = new MovePlaces(vgpus);
+        moves = new Moves(loop, sessions, pools, ledgers, places, config.move().answerTimeout(),
+            listener::moveOver);
         gpuMonitor = new GpuMonitor(new Monitored(pools, sessions));
         pools.known().thenAccept(known -> gpuMonitor.start(known.backend()));
         VgpuUse use = new VgpuUse(sessions::list);
         StatusSource status = new StatusText(vgpus, sessions::list, new StatusText.Gpus(this::devices,
             gpuMonitor::reading, gpuMonitor::driverVersion, ledgers::usedBytes, use::percent),
             command.confinement().libraries().libraries(), swapping);
-        door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash);
+        door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash,
+            this::elsewhere);
         regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash,
             RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));
         acts = new Acts(loop, database, vgpus, tokens);
         VgpuService vgpuService = new VgpuService(acts, vgpus, tokens,
             new VgpuService.Users(sessions, regions, images, compiled, ledgers),
             table -> pools.keepReady(table.kinds()));
+        MoveService moveService = new MoveService(loop, acts, vgpus, sessions, vgpuService, places, moves);
         tokenService = new TokenService(acts, vgpus, tokens, sessions);
+        membership = me == null ? null : new Membership(config, me, new Membership.Parts(loop, acts, database, vgpus,
+            tokens, vgpuService, tokenService, sessions, this::hasRegion));
         gpuWatch = new GpuWatch(vgpus, vgpuService, gpuMonitor);
         loop.scheduleAtFixedRate(() -> use.sample(System.nanoTime()), WATCH_MS, WATCH_MS, TimeUnit.MILLISECONDS);
+        Expiries expiries = new Expiries(vgpus, vgpuService::deleteExpired);
+        loop.scheduleAtFixedRate(() -> expiries.check(Vgpu.now()), WATCH_MS, WATCH_MS, TimeUnit.MILLISECONDS);
+        loop.scheduleAtFixedRate(sessions::sampleMemory, WATCH_MS, WATCH_MS, TimeUnit.MILLISECONDS);
         schedule(new MemoryWatch(ledgers, vgpus, sessions, pools, gpuMonitor));
-        parts = new Parts(stateDir, adminToken, database, pulse, vgpus, vgpuService, tokenService, gpuWatch, gpuMonitor,
-            pools, command.confinement(), sessions, ledgers, turnMode, door, regions, swapping);
+        parts = new Parts(stateDir, adminToken, database, pulse, vgpus, vgpuService, moveService, tokenService,
+            gpuWatch, gpuMonitor, pools, command.confinement(), sessions, ledgers, turnMode, door, regions, swapping,
+            expiries, Optional.ofNullable(membership));
     }
 
-    private VgpuTable loadVgpus() throws IOException, SQLException {
+    private VgpuTable loadVgpus(PeerBroker me) throws IOException, SQLException {
         Placement placement = Placement.of(config.placement(), config.overcommit());
         placement.notice().ifPresent(LOG::warn);
         VgpuTable table = new VgpuTable(placement, config.worker().poolSize(), this::isFailing);
@@ -194,7 +219,7 @@ public final class Broker {
         if (turnMode == TurnMode.MPS) {
             table.shareByPercentage();
         }
-        new VgpuLoader(config, stateDir.resolve("default.token")).load(database, table, tokens);
+        new VgpuLoader(config, stateDir.resolve("default.token"), me).load(database, table, tokens);
         return table;
     }
 
@@ -237,8 +262,20 @@ public final class Broker {
         return pools;
     }
 
+    private Moves moves() {
+        return moves;
+    }
+
     private List<Device> devices() {
         return pools.state().devices();
+    }
+
+    private String elsewhere(String vgpu, boolean overTls) {
+        return membership == null ? null : membership.pool().addressOf(vgpu, overTls);
+    }
+
+    private boolean hasRegion(String vgpu) {
+        return regions.list().stream().anyMatch(region -> region.settings().vgpu().equals(vgpu));
     }
 
     private long contextBytes(String gpu) {
@@ -273,6 +310,7 @@ public final class Broker {
             database = Database.open(config.database(), stateDir.resolve(""));
             broker = new Broker(config, environment, listener, stateDir, database, descriptionHash);
             broker.door.open();
+            broker.joinPool();
             broker.openRegions();
             broker.loop.submit(broker.pools::start).syncUninterruptibly();
             return broker;
@@ -292,10 +330,23 @@ public final class Broker {
     private void release(String reason) {
         door.close();
         door.closeRelays();
+        leavePool();
         closeRegions(reason);
         group.shutdownGracefully(0, 1, TimeUnit.SECONDS).awaitUninterruptibly(2, TimeUnit.SECONDS);
         turns.close();
         command.confinement().close();
+    }
+
+    private void joinPool() {
+        if (membership != null) {
+            membership.begin(door.endpoint(), door.tlsEndpoint());
+        }
+    }
+
+    private void leavePool() {
+        if (membership != null) {
+            membership.leave();
+        }
     }
 
     private void openRegions() throws RegionException {
@@ -346,6 +397,7 @@ public final class Broker {
         CompletableFuture<Void> stopped = new CompletableFuture<>();
         loop.execute(() -> {
             sessions.close();
+            moves.stop(reason);
             List<Long> running = sessions.list().stream().map(s -> s.id()).toList();
             running.forEach(id -> sessions.end(id, reason));
             CompletableFuture.allOf(pools.stop(reason), helper.stop(reason)).thenRun(() -> stopped.complete(null));
@@ -355,6 +407,7 @@ public final class Broker {
             "some workers have not ended in time; they end when the broker closes their control sockets");
         closeRegions(reason);
         tokenService.noteUses();
+        leavePool();
         acts.close();
         database.close();
         door.closeRelays();

@@ -1,6 +1,7 @@
 package io.hawser.broker;
 
 import io.hawser.broker.door.DoorListener;
+import io.hawser.broker.model.MoveOutcome;
 import io.hawser.broker.model.SessionView;
 import java.time.Duration;
 
@@ -20,4 +21,7 @@ public interface BrokerListener extends DoorListener {
 
     /** A session that had a worker has ended; {@code error} when a failure ended it. */
     default void sessionOver(SessionView session, String reason, boolean error) {}
+
+    /** A request to move a vGPU to another GPU has ended. */
+    default void moveOver(MoveOutcome outcome) {}
 }

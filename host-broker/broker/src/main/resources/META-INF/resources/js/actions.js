@@ -152,3 +152,13 @@ export async function deleteRegion(region) {
         toast('Region ' + region.name + ' is no longer served.');
     }
 }
+
+export async function removeBroker(broker) {
+    const done = await ask({title: 'Remove broker ' + broker.name + ' from the pool?', submit: 'Remove', danger: true,
+        body: [h('p', {}, 'Its ' + broker.vgpus + ' vGPUs go to other brokers, also those in use. If it comes back, it '
+            + 'ends its sessions.')]},
+        () => call('DELETE', '/brokers/' + encodeURIComponent(broker.name)).then(() => true));
+    if (done) {
+        toast('Broker ' + broker.name + ' is removed.');
+    }
+}

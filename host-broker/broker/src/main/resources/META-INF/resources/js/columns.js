@@ -1,6 +1,6 @@
 // Columns of vGPUs and sessions for the tables of several views.
-import {byteRate, bytes, ofTotal, percent, rate} from './format.js';
-import {model, waitedPercent} from './model.js';
+import {byteRate, bytes, ofTotal, percent, rate, shortUuid} from './format.js';
+import {gpuKey, model, waitedPercent} from './model.js';
 import {may} from './rights.js';
 import {endSession} from './actions.js';
 
@@ -25,9 +25,18 @@ export const tone = state => STATE_TONES[state] || '';
 
 export const vgpuHref = name => '#/vgpus/' + encodeURIComponent(name);
 
+/** The column of the broker; none when the broker is alone. */
+export const brokerColumn = () => model.broker?.name
+    ? [{label: 'Broker', minor: true, value: one => one.broker, text: one => one.broker || '–'}] : [];
+
+/** The GPUs of a session or vGPU by their numbers, or the beginnings of their UUIDs while they are unknown. */
+export const gpuNames = (broker, uuids) => uuids.map(uuid => model.gpus.get(gpuKey(broker, uuid))?.index !== undefined
+    ? 'GPU ' + model.gpus.get(gpuKey(broker, uuid)).index : shortUuid(uuid)).join(', ') || '–';
+
 export function vgpuColumns() {
     return [
         {label: 'vGPU', value: v => v.name, link: v => ({text: v.name, href: vgpuHref(v.name)})},
+        ...brokerColumn(),
         {label: 'State', value: v => v.state, pill: v => ({text: v.state, tone: tone(v.state)})},
         {label: 'Sessions', num: true, value: v => v.sessions,
             text: v => v.maxSessions ? v.sessions + ' / ' + v.maxSessions : String(v.sessions)},
@@ -50,6 +59,7 @@ export function sessionColumns(withVgpu = true) {
     const columns = [
         {label: 'Session', value: s => s.id, link: s => ({text: s.id + ' · ' + s.program, href: '#/sessions/' + s.id})},
         {label: 'vGPU', value: s => s.vgpu, link: s => ({text: s.vgpu, href: vgpuHref(s.vgpu)})},
+        ...brokerColumn(),
         {label: 'Host', minor: true, least: true, cut: true, value: s => s.host, text: s => s.host},
         {label: 'Carrier', minor: true, least: true, value: s => s.carrier, text: s => s.carrier},
         {label: 'State', value: s => s.state, pill: s => ({text: s.state, tone: tone(s.state)})},
@@ -74,8 +84,9 @@ export function sessionColumns(withVgpu = true) {
     return columns;
 }
 
-export const matchesVgpu = (v, text) => [v.name, v.owner.id, v.state, v.mode, v.origin].some(
+export const matchesVgpu = (v, text) => [v.name, v.owner.id, v.state, v.mode, v.origin, v.broker].some(
     field => field.toLowerCase().includes(text));
 
-export const matchesSession = (s, text) => [String(s.id), s.vgpu, s.program, s.host, s.peer, s.carrier, s.state].some(
+export const matchesSession = (s, text) => [String(s.id), s.vgpu, s.program, s.host, s.peer, s.carrier, s.state,
+    s.broker].some(
     field => field.toLowerCase().includes(text));

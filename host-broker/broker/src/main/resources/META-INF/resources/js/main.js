@@ -7,7 +7,7 @@ import {count, time} from './format.js';
 import {model} from './model.js';
 import {become, may, who} from './rights.js';
 import {gpu, gpus} from './views/gpus.js';
-import {audit, events, missing, regions} from './views/others.js';
+import {audit, brokers, events, missing, regions} from './views/others.js';
 import {overview} from './views/overview.js';
 import {session, sessions} from './views/sessions.js';
 import {vgpu, vgpus} from './views/vgpus.js';
@@ -19,6 +19,7 @@ const SECTIONS = [
     {path: 'sessions', label: 'Sessions', key: 's', make: sessions, one: session, what: 'The session',
         size: () => model.sessions.size},
     {path: 'regions', label: 'Regions', key: 'r', make: regions, size: () => model.regions.size},
+    {path: 'brokers', label: 'Brokers', key: 'b', make: brokers},
     {path: 'events', label: 'Events', key: 'e', make: events},
     {path: 'audit', label: 'Audit', key: 'a', make: audit, role: 'admin'}
 ];

@@ -112,10 +112,10 @@ class Model extends EventTarget {
 
     #picture(picture) {
         this.broker = picture.broker;
-        this.gpus = new Map(picture.gpus.map(gpu => [gpu.uuid, gpu]));
+        this.gpus = new Map(picture.gpus.map(gpu => [gpuKey(gpu.broker, gpu.uuid), gpu]));
         this.vgpus = new Map(picture.vgpus.map(vgpu => [vgpu.name, vgpu]));
         this.sessions = new Map(picture.sessions.map(session => [session.id, session]));
-        this.regions = new Map((picture.regions || []).map(region => [region.name, region]));
+        this.regions = new Map((picture.regions || []).map(region => [regionKey(region), region]));
         for (const id of this.#samples.keys()) {
             if (!this.sessions.has(id)) {
                 this.#samples.delete(id);
@@ -129,10 +129,10 @@ class Model extends EventTarget {
 
     #change(change) {
         this.broker = change.broker || this.broker;
-        merge(this.gpus, change.gpus, change.removedGpus, gpu => gpu.uuid);
+        merge(this.gpus, change.gpus, change.removedGpus, gpu => gpuKey(gpu.broker, gpu.uuid));
         merge(this.vgpus, change.vgpus, change.removedVgpus, vgpu => vgpu.name);
         merge(this.sessions, change.sessions, change.removedSessions, session => session.id);
-        merge(this.regions, change.regions, change.removedRegions, region => region.name);
+        merge(this.regions, change.regions, change.removedRegions, regionKey);
         change.removedSessions.forEach(id => this.#samples.delete(id));
     }
 
@@ -196,7 +196,7 @@ class Model extends EventTarget {
         for (const session of this.sessions.values()) {
             const rates = this.#ratesOf(session, at);
             this.rates.set(session.id, rates);
-            const gpu = session.gpus[0];
+            const gpu = session.gpus[0] && gpuKey(session.broker, session.gpus[0]);
             for (const sum of [this.ofBroker, sumOf(this.ofVgpu, session.vgpu), gpu && sumOf(this.ofGpu, gpu)]) {
                 if (sum) {
                     sum.sessions++;
@@ -229,6 +229,12 @@ class Model extends EventTarget {
             Math.max(0, ((session.statistics[name] || 0) - (first.s[name] || 0)) / seconds)]));
     }
 }
+
+/** Key of a GPU: in a pool two software GPUs of two brokers may have one UUID. */
+export const gpuKey = (broker, uuid) => broker ? broker + '/' + uuid : uuid;
+
+/** Key of a region: each broker of a pool has its own names. */
+export const regionKey = region => region.broker ? region.broker + '/' + region.name : region.name;
 
 function merge(map, changed, removed, key) {
     changed.forEach(one => map.set(key(one), one));

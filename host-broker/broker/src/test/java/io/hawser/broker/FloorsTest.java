@@ -15,6 +15,7 @@ class FloorsTest {
             .floor("ledger")
             .floor("swap")
             .floor("session")
+            .floor("move")
             .floor("status", "audit")
             .floor("door", "web")
             .floor("region")

@@ -14,7 +14,8 @@ import picocli.CommandLine.Spec;
 @Command(name = "simulate", subcommands = {RunCommand.class, ReplayCommand.class}, mixinStandardHelpOptions = true,
     synopsisSubcommandLabel = "COMMAND", description = "Runs the broker's scheduler of turns against generated or"
         + " recorded loads, in simulated time.",
-    footer = {"", "Exit codes: 0 done, 1 failed or a decision differs, 2 wrong command line."})
+    footer = {"", "Further commands, of pools of brokers: pool --help, pool-database --help.", "",
+        "Exit codes: 0 done, 1 failed or a decision differs, 2 wrong command line."})
 public final class Simulate implements Runnable {
     /** The defaults of a broker's settings. */
     static final TurnRules DEFAULT_RULES = new TurnRules(4_000_000, 20_000_000, 100_000);

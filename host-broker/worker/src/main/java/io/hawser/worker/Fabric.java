@@ -1,5 +1,6 @@
 package io.hawser.worker;
 
+import io.hawser.shm.rdma.GpuDirect;
 import io.hawser.shm.rdma.RdmaEnd;
 import io.hawser.shm.rdma.RdmaOptions;
 import io.hawser.shm.wire.RecordLayout;
@@ -9,12 +10,16 @@ import io.hawser.worker.channel.rdma.Mirror;
 import io.hawser.worker.channel.rdma.RdmaLink;
 import io.hawser.worker.channel.tcp.TcpLink;
 import io.hawser.worker.control.BrokerMessage;
+import io.hawser.worker.control.WorkerMessage;
 import io.hawser.worker.jail.Jail;
 import io.hawser.worker.session.LogText;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.HexFormat;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 
 /**
  * The worker's end of RDMA. It is opened before the jail, and serves at most one session. A session that may not use it
@@ -29,11 +34,14 @@ final class Fabric {
     private RdmaEnd end; // null while there is none
     private String absence = "the worker has no RDMA device: the broker has RDMA switched off (hawser.rdma.enabled)";
     private String limit; // why the limit of locked memory stays; null when it suffices
+    private GpuDirect gpuDirect = GpuDirect.OFF;
+    private final Set<Integer> gpus = new TreeSet<>();
     private Mirror mirror;
     private Answer answer;
 
     /** Opens the device. A machine without one has no RDMA, and all else works. */
-    void open(RdmaOptions options) {
+    void open(RdmaOptions options, GpuDirect ofGpus) {
+        gpuDirect = ofGpus;
         limit = Jail.allowLockedMemory(LOCKED_BYTES);
         try {
             end = RdmaEnd.open(options, true);
@@ -42,6 +50,21 @@ final class Fabric {
             absence = "the worker has no RDMA device: " + e.getMessage();
             LOG.log(Level.INFO, "sessions go by TCP: {0}", absence); // the broker warns once for all workers
         }
+    }
+
+    /** Finds the GPUs whose memory the device may use. Call it before the jail, which hides the places of devices. */
+    void findGpus(List<WorkerMessage.Device> devices) {
+        for (int i = 0; end != null && i < devices.size(); i++) {
+            if (gpuDirect == GpuDirect.ON || gpuDirect == GpuDirect.AUTO
+                && PcieTree.ofKernel().haveCommonSwitch(end.device(), devices.get(i).pciBusId())) {
+                gpus.add(i);
+            }
+        }
+    }
+
+    /** Numbers of the GPUs that {@link #findGpus} has found. */
+    Set<Integer> gpus() {
+        return gpus;
     }
 
     /** The descriptor of the device's commands; -1 without a device. */

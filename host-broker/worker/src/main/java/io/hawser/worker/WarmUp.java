@@ -52,7 +52,7 @@ final class WarmUp {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // the interrupt makes the later run() return at once
         } catch (IOException | ExecutionException | TimeoutException e) {
-            LOG.log(Level.WARNING, "the worker is not warmed up: " + e.getMessage(), e);
+            LOG.log(Level.WARNING, "the worker is not warmed up", e); // a timeout has no message
         }
     }
 

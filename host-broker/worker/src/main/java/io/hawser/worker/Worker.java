@@ -9,6 +9,7 @@ import io.hawser.shm.os.DescriptorSocket;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.shm.os.EventFd;
 import io.hawser.shm.os.SharedMemory;
+import io.hawser.shm.rdma.GpuDirect;
 import io.hawser.shm.rdma.RdmaOptions;
 import io.hawser.shm.turns.TurnPage;
 import io.hawser.worker.calls.Calls;
@@ -27,7 +28,6 @@ import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.Leftovers;
 import io.hawser.worker.session.LogText;
 import io.hawser.worker.session.MemoryQuota;
-import io.hawser.worker.session.Residence;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.SessionOptions;
 import io.hawser.worker.session.SharedImages;
@@ -58,7 +58,6 @@ public final class Worker {
     private final ControlSocket control; // null in a rehearsal: messages are dropped
     private final GpuBackend backend;
     private final ControlCodec codec = new ControlCodec();
-    private final Messages messages = new Messages();
     private final CountDownLatch over = new CountDownLatch(1);
     private final AtomicReference<WorkerMessage.Ended> end = new AtomicReference<>();
     private List<String> devices = List.of(); // UUIDs; set before the control thread starts
@@ -73,6 +72,8 @@ public final class Worker {
     private SharedNames names = SharedNames.NONE;
     private MemoryQuota quota;
     private final Swapping swapping;
+    private final Moves moves;
+    private final Messages messages;
     private final Stripes stripes = new Stripes();
     private final Fabric fabric = new Fabric();
     private boolean isStuck; // thread of run() only
@@ -90,6 +91,8 @@ public final class Worker {
         this.control = control;
         this.backend = backend;
         swapping = new Swapping(backend, this::send);
+        moves = new Moves(backend, this::send);
+        messages = new Messages();
     }
 
     /**
@@ -121,6 +124,7 @@ public final class Worker {
     public boolean run() throws IOException {
         if (ready == null) {
             ready = DeviceList.ready(backend, "none: off");
+            fabric.findGpus(ready.devices());
         }
         devices = ready.devices().stream().map(WorkerMessage.Device::uuid).toList();
         // Logged before the ready message: the first log line costs milliseconds, and afterwards a guest would wait for
@@ -186,6 +190,7 @@ public final class Worker {
             link::schedule);
         session.useNames(names);
         swapping.attach(session);
+        moves.attach(session, descriptors == null ? null : this::pass, () -> !stripes.isEmpty());
         if (seat != null) {
             session.useTurns(seat);
         }
@@ -204,7 +209,8 @@ public final class Worker {
         } finally {
             Descriptors.close(descriptor); // the mapping stays valid
         }
-        return new ShmLink(region, doorbell);
+        return moves.arrival() == null ? new ShmLink(region, doorbell)
+            : new ShmLink(region, doorbell, moves.arrival().position());
     }
 
     /** Frees the resources of a rehearsed session; waits at most {@code limitMs} for each step. */
@@ -240,6 +246,7 @@ public final class Worker {
         if (fabric.mirror() != null) {
             bulk = fabric.mirror();
             send(new WorkerMessage.Carried("rdma"));
+            session.objects().arena().serve(link.guestMemory(), fabric.gpus());
         }
         session.start(new Calls(session, region, bulk, stripes), Description.HASH);
     }
@@ -278,8 +285,8 @@ public final class Worker {
     }
 
     /** Opens the device for sessions over RDMA. Call it before {@link #confine}. */
-    public void openFabric(RdmaOptions options) {
-        fabric.open(options);
+    public void openFabric(RdmaOptions options, GpuDirect gpuDirect) {
+        fabric.open(options, gpuDirect);
     }
 
     /**
@@ -294,6 +301,7 @@ public final class Worker {
             return;
         }
         ready = DeviceList.ready(backend, "");
+        fabric.findGpus(ready.devices());
         backend.loadAhead();
         swapping.prepareForJail();
         Preload.run(codec, ready);
@@ -413,6 +421,7 @@ public final class Worker {
         }
         fabric.close();
         swapping.close();
+        moves.close();
         if (doorbell != null) {
             doorbell.close();
         }
@@ -443,10 +452,9 @@ public final class Worker {
     private boolean freeSession(Session ended) {
         try {
             CompletableFuture.runAsync(() -> {
-                WorkerMessage.Stats last = stats();
+                send(stats()); // first: on a busy machine the rest may take longer than the limit
                 Leftovers left = ended.close();
                 LOG.log(Level.DEBUG, "left after the session: {0}", left);
-                send(last);
             }, link).get(TEARDOWN_LIMIT_MS, TimeUnit.MILLISECONDS);
             return true;
         } catch (InterruptedException e) {
@@ -462,7 +470,11 @@ public final class Worker {
     }
 
     /** Acts on the broker's messages. Control thread. */
-    private final class Messages implements BrokerMessage.Handler {
+    private final class Messages extends RoleMessages {
+        Messages() {
+            super(swapping, moves);
+        }
+
         @Override
         public void handle(BrokerMessage.Assign assign, int descriptor) throws IOException {
             adopt(assign, descriptor);
@@ -544,36 +556,6 @@ public final class Worker {
         @Override
         public void handle(BrokerMessage.NotFound none, int descriptor) {
             names.notFound(none.name());
-        }
-
-        @Override
-        public void handle(BrokerMessage.Keep keep, int descriptor) throws IOException {
-            swapping.become(keep);
-        }
-
-        @Override
-        public void handle(BrokerMessage.KeepFor client, int descriptor) throws IOException {
-            swapping.serve(client, descriptor);
-        }
-
-        @Override
-        public void handle(BrokerMessage.Keeper keeper, int descriptor) throws IOException {
-            swapping.use(keeper, descriptor);
-        }
-
-        @Override
-        public void handle(BrokerMessage.SwapOut out, int descriptor) throws IOException {
-            swapping.order(residence -> residence.leave(out.bytes()));
-        }
-
-        @Override
-        public void handle(BrokerMessage.SwapIn in, int descriptor) throws IOException {
-            swapping.order(residence -> residence.enter(in.bytes()));
-        }
-
-        @Override
-        public void handle(BrokerMessage.SwapFreeze freeze, int descriptor) throws IOException {
-            swapping.order(freeze.isFrozen() ? Residence::freeze : Residence::thaw);
         }
 
         @Override

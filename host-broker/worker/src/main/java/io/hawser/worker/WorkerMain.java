@@ -133,7 +133,7 @@ public final class WorkerMain {
             }
             Calls.loadAhead();
             if (options.rdma() != null) {
-                worker.openFabric(options.rdma());
+                worker.openFabric(options.rdma(), options.gpuDirect());
             }
             worker.confine(options.jail());
             status = worker.run() ? 0 : 1;

@@ -1,5 +1,6 @@
 package io.hawser.worker;
 
+import io.hawser.shm.rdma.GpuDirect;
 import io.hawser.shm.rdma.RdmaOptions;
 import io.hawser.worker.jail.Jail;
 import java.util.Locale;
@@ -15,15 +16,16 @@ import java.util.Locale;
  * @param train whether the worker serves no session, and exits in order for the JVM to write the cache that its flags
  *     ask for.
  * @param rdma the device for sessions over RDMA; null for none.
+ * @param gpuDirect of which GPUs that device uses the memory.
  * @param isHelper whether the worker serves no session, but moves the GPU state of other workers.
  */
 public record WorkerOptions(int controlFd, String backend, int threads, int devices, Jail.Options jail, Train train,
-    RdmaOptions rdma, boolean isHelper) {
+    RdmaOptions rdma, GpuDirect gpuDirect, boolean isHelper) {
     /** Usage of the command line. */
     public static final String USAGE =
         "usage: WorkerMain [--control-fd N] [--backend auto|software|nvidia] [--threads N] "
             + "[--devices N] [--jail auto|strict|off] [--uid N] [--watched 0|1] [--sockets 0|1] "
-            + "[--train off|start|calls] [--rdma OPTIONS] [--helper 0|1]";
+            + "[--train off|start|calls] [--rdma OPTIONS] [--gpu-direct auto|on|off] [--helper 0|1]";
 
     private static final int DEFAULT_CONTROL_FD = 3;
 
@@ -56,6 +58,7 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
         boolean hasSockets = false;
         Train train = Train.OFF;
         RdmaOptions rdma = null;
+        GpuDirect gpuDirect = GpuDirect.AUTO;
         boolean isHelper = false;
         for (int i = 0; i < args.length; i += 2) {
             if (i + 1 == args.length) {
@@ -73,18 +76,26 @@ public record WorkerOptions(int controlFd, String backend, int threads, int devi
                 case "--sockets" -> hasSockets = number(args[i], value) != 0;
                 case "--train" -> train = train(value);
                 case "--rdma" -> rdma = RdmaOptions.parse(value);
+                case "--gpu-direct" -> gpuDirect = gpuDirect(value);
                 case "--helper" -> isHelper = number(args[i], value) != 0;
                 default -> throw new IllegalArgumentException("unknown option: " + args[i]);
             }
         }
         return new WorkerOptions(controlFd, backend, threads, devices, new Jail.Options(jail, uid, isWatched,
-            hasSockets), train, rdma, isHelper);
+            hasSockets), train, rdma, gpuDirect, isHelper);
     }
 
     private static Jail.Mode mode(String value) {
         return switch (value) {
             case "auto", "strict", "off" -> Jail.Mode.valueOf(value.toUpperCase(Locale.ROOT));
             default -> throw new IllegalArgumentException("--jail must be auto, strict or off: " + value);
+        };
+    }
+
+    private static GpuDirect gpuDirect(String value) {
+        return switch (value) {
+            case "auto", "on", "off" -> GpuDirect.valueOf(value.toUpperCase(Locale.ROOT));
+            default -> throw new IllegalArgumentException("--gpu-direct must be auto, on or off: " + value);
         };
     }
 

@@ -13,6 +13,7 @@ class FloorsTest {
             .floor("channel.rdma", "channel.shm", "channel.tcp")
             .floor("control")
             .floor("swap")
+            .floor("move")
             .floor("session")
             .floor("calls")
             .floor("")

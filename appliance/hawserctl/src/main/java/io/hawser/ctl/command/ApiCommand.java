@@ -4,15 +4,19 @@ import io.hawser.client.ApiClient;
 import io.hawser.client.ClientException;
 import io.hawser.client.Endpoint;
 import io.hawser.client.Failure;
+import io.hawser.client.Item;
 import io.hawser.client.Json;
 import io.hawser.client.Settings;
+import io.hawser.client.Text;
 import io.hawser.ctl.terminal.Table;
 import io.hawser.ctl.terminal.Terminal;
 import java.io.PrintWriter;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
+import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
@@ -31,11 +35,16 @@ abstract class ApiCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         prepare();
-        try (ApiClient client = new ApiClient(warned(endpoint(root().settings())))) {
+        try (ApiClient client = connect(warned(endpoint(root().settings())))) {
             run(client);
             out().flush();
             return ExitCode.OK;
         }
+    }
+
+    /** The client for a broker; it connects at the first request. */
+    ApiClient connect(Endpoint endpoint) {
+        return new ApiClient(endpoint);
     }
 
     /** The broker's address and the credentials. */
@@ -76,18 +85,22 @@ abstract class ApiCommand implements Callable<Integer> {
         return root().json();
     }
 
-    /** Prints an answer, as JSON or as a table. */
+    /** Prints an answer: its fields, as JSON or as a table. */
     final void print(Object answer, Function<Object, Table> table) {
-        if (json()) {
+        if (root().fields() != null) {
+            (answer instanceof List<?> ? Item.list(answer) : List.of(Item.of(answer))).forEach(item -> out().println(
+                root().fields().stream().map(name -> Text.printable(item.path(name))).collect(
+                    Collectors.joining("\t"))));
+        } else if (json()) {
             out().println(Json.pretty(answer));
         } else {
             table.apply(answer).lines().forEach(out()::println);
         }
     }
 
-    /** Prints a completed action, unless the output is JSON. */
+    /** Prints a completed action, unless the output is for a program. */
     final void printDone(String text) {
-        if (!json()) {
+        if (!json() && root().fields() == null) {
             out().println(text);
         }
     }

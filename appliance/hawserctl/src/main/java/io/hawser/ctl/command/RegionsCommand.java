@@ -3,12 +3,14 @@ package io.hawser.ctl.command;
 import io.hawser.client.ApiClient;
 import io.hawser.client.Item;
 import io.hawser.client.Units;
+import io.hawser.ctl.terminal.BrokerColumn;
 import io.hawser.ctl.terminal.Table;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
@@ -33,7 +35,7 @@ public final class RegionsCommand extends ApiCommand {
                 region.number("slotsInUse") + "/" + region.number("slots"), region.number("sessions"),
                 region.text("path") + region.text("doorbellSocket"));
         }
-        return table;
+        return BrokerColumn.add(table, Item.list(answer));
     }
 
     private static Table details(Object answer) {
@@ -51,9 +53,12 @@ public final class RegionsCommand extends ApiCommand {
     /** {@code hawserctl regions list}. */
     @Command(name = "list", description = "Lists the regions.")
     static final class ListCommand extends ApiCommand {
+        @Mixin
+        private OneBroker broker;
+
         @Override
         void run(ApiClient client) {
-            print(client.get(PATH), RegionsCommand::table);
+            print(client.get(broker.query(PATH)), RegionsCommand::table);
         }
     }
 

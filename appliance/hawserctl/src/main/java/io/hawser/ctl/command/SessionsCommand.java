@@ -5,18 +5,21 @@ import io.hawser.client.ClientException;
 import io.hawser.client.Item;
 import io.hawser.client.Json;
 import io.hawser.client.Units;
+import io.hawser.ctl.terminal.BrokerColumn;
 import io.hawser.ctl.terminal.Table;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /** {@code hawserctl sessions}; lists the sessions without a subcommand. */
-@Command(name = "sessions", description = "Lists, shows and ends sessions.", synopsisSubcommandLabel = "[COMMAND]",
+@Command(name = "sessions", description = "Lists, shows, moves and ends sessions.",
+    synopsisSubcommandLabel = "[COMMAND]",
     subcommands = {SessionsCommand.ListCommand.class, SessionsCommand.ShowCommand.class,
-        SessionsCommand.EndCommand.class})
+        SessionsCommand.MoveCommand.class, SessionsCommand.EndCommand.class})
 public final class SessionsCommand extends ApiCommand {
     private static final String PATH = "/api/v1/sessions";
 
@@ -36,7 +39,7 @@ public final class SessionsCommand extends ApiCommand {
                 Units.count(totals.number("calls")), Units.count(totals.number("roundTrips")),
                 Units.count(totals.number("kernels")));
         }
-        return table;
+        return BrokerColumn.add(table, Item.list(answer));
     }
 
     private static Table details(Object answer) {
@@ -59,10 +62,12 @@ public final class SessionsCommand extends ApiCommand {
     static final class ListCommand extends ApiCommand {
         @Option(names = "--vgpu", paramLabel = "NAME", description = "Only the sessions of this vGPU.")
         private String vgpu;
+        @Mixin
+        private OneBroker broker;
 
         @Override
         void run(ApiClient client) {
-            Object all = client.get(PATH);
+            Object all = client.get(broker.query(PATH));
             print(vgpu == null ? all : Item.list(all).stream().filter(s -> s.text("vgpu").equals(vgpu))
                 .map(Item::fields).toList(), SessionsCommand::table);
         }
@@ -77,6 +82,22 @@ public final class SessionsCommand extends ApiCommand {
         @Override
         void run(ApiClient client) {
             print(client.get(PATH + "/" + id), SessionsCommand::details);
+        }
+    }
+
+    /** {@code hawserctl sessions move}. */
+    @Command(name = "move",
+        description = "Moves a session's vGPU, with all its sessions, to another GPU of its broker. "
+            + "The programs wait meanwhile, and notice nothing else.")
+    static final class MoveCommand extends MovingCommand {
+        @Parameters(paramLabel = "ID")
+        private long id;
+        @Option(names = "--gpu", paramLabel = "GPU", required = true, description = "The other GPU: number or UUID.")
+        private String gpu;
+
+        @Override
+        void run(ApiClient client) {
+            move(client, PATH + "/" + id, gpu, "moving the vGPU of session " + id);
         }
     }
 

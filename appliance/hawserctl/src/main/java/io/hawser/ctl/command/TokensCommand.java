@@ -87,6 +87,9 @@ public final class TokensCommand implements Runnable {
         @Option(names = "--out", paramLabel = "FILE",
             description = "Writes the token to a new file (0600) for HAWSER_TOKEN_FILE instead of showing it.")
         private Path out;
+        @Option(names = "--replace", description = "Revokes the vGPU's tokens of the same note at once, and replaces "
+            + "FILE. The command can be repeated without harm.")
+        private boolean replace;
         private final Map<String, Object> body = new LinkedHashMap<>();
 
         @Override
@@ -101,7 +104,10 @@ public final class TokensCommand implements Runnable {
                     throw new ParameterException(spec().commandLine(), "--expires: " + e.getMessage(), e);
                 }
             }
-            if (out != null && Files.exists(out)) {
+            if (replace && note == null) {
+                throw new ParameterException(spec().commandLine(), "--replace requires --note");
+            }
+            if (out != null && !replace && Files.exists(out)) {
                 // Checked before the broker makes a token whose secret would be lost.
                 throw new ClientException(Failure.INVALID, "the file is there already: " + out);
             }
@@ -109,7 +115,7 @@ public final class TokensCommand implements Runnable {
 
         @Override
         void run(ApiClient client) {
-            Object answer = client.change("POST", path(vgpu), body);
+            Object answer = client.change("POST", path(vgpu) + (replace ? "?replace=true" : ""), body);
             Item token = Item.of(answer);
             if (out != null) {
                 PrivateFiles.write(out, token.text("token") + "\n");

@@ -46,6 +46,13 @@ final class VgpuOptions {
         description = "domain:UUID (of libvirt), host:NAME, or none.")
     private Owner owner;
 
+    @Option(names = "--expires", paramLabel = "TIME", converter = Expiry.Converter.class,
+        description = "When the broker deletes it and ends its sessions: 2h, 30d, 2027-01-31T12:00:00Z, or never.")
+    private Expiry expires;
+    @Option(names = "--label", paramLabel = "KEY=VALUE",
+        description = "A label; repeat it for several. They replace all its labels.")
+    private Map<String, String> labels;
+
     /** The form in the REST interface. */
     Map<String, Object> body() {
         Map<String, Object> body = new LinkedHashMap<>();
@@ -58,6 +65,8 @@ final class VgpuOptions {
         put(body, "communication", communication == null ? null : communication.name());
         put(body, "swappable", swappable);
         put(body, "rdma", rdma);
+        put(body, "expires", expires == null ? null : expires.time());
+        put(body, "labels", labels);
         put(body, "owner", owner == null ? null : owner.body());
         return body;
     }

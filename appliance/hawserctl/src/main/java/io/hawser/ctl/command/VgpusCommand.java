@@ -3,11 +3,13 @@ package io.hawser.ctl.command;
 import io.hawser.client.ApiClient;
 import io.hawser.client.Item;
 import io.hawser.client.Units;
+import io.hawser.ctl.terminal.BrokerColumn;
 import io.hawser.ctl.terminal.LivePicture;
 import io.hawser.ctl.terminal.Table;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -15,10 +17,11 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 
 /** {@code hawserctl vgpus}; lists the vGPUs without a subcommand. */
-@Command(name = "vgpus", description = "Lists, makes, changes and deletes vGPUs.",
+@Command(name = "vgpus", description = "Lists, makes, changes, moves and deletes vGPUs.",
     synopsisSubcommandLabel = "[COMMAND]",
-    subcommands = {VgpusCommand.ListCommand.class, VgpusCommand.ShowCommand.class, VgpusCommand.CreateCommand.class,
-        VgpusCommand.ChangeCommand.class, VgpusCommand.DeleteCommand.class})
+    subcommands = {VgpusCommand.ListCommand.class, VgpusCommand.ShowCommand.class, VgpusCommand.StatisticsCommand.class,
+        VgpusCommand.CreateCommand.class,
+        VgpusCommand.ChangeCommand.class, VgpusCommand.MoveCommand.class, VgpusCommand.DeleteCommand.class})
 public final class VgpusCommand extends ApiCommand {
     private static final String PATH = "/api/v1/vgpus";
 
@@ -37,7 +40,7 @@ public final class VgpusCommand extends ApiCommand {
                 vgpu.text("carriers"),
                 sessions(vgpu), vgpu.number("tokens"), owner(vgpu), vgpu.text("origin"));
         }
-        return table;
+        return BrokerColumn.add(table, Item.list(answer));
     }
 
     /** The reserved memory on each GPU. */
@@ -54,6 +57,11 @@ public final class VgpusCommand extends ApiCommand {
         return owner.text("id").isEmpty() ? "-" : owner.text("kind") + ":" + owner.text("id");
     }
 
+    private static String labels(Item vgpu) {
+        return vgpu.item("labels").fields().entrySet().stream().map(label -> label.getKey() + "=" + label.getValue())
+            .collect(Collectors.joining(" "));
+    }
+
     /** All fields of one vGPU. */
     private static Table details(Object answer) {
         Item vgpu = Item.of(answer);
@@ -64,10 +72,15 @@ public final class VgpusCommand extends ApiCommand {
             .row("placed on", vgpu.text("placedGpus")).row("carriers", vgpu.text("carriers"))
             .row("communication", vgpu.text("communication")).row("swappable", vgpu.text("swappable"))
             .row("rdma", vgpu.text("rdma"))
+            .row("expires", vgpu.has("expires") ? Units.local(vgpu.text("expires")) : "never")
+            .row("labels", labels(vgpu))
             .row("sessions", sessions(vgpu))
             .row("waiting for a worker", vgpu.number("startsWaiting"))
             .row("tokens", vgpu.number("tokens")).row("origin", vgpu.text("origin"))
             .row("created", Units.local(vgpu.text("created"))).row("changed", Units.local(vgpu.text("changed")));
+        if (!vgpu.text("broker").isEmpty()) {
+            table.row("broker", vgpu.text("broker"));
+        }
         if (vgpu.has("swap")) {
             Item swap = vgpu.item("swap");
             table.row("on the GPU", Units.size(swap.number("residentBytes")))
@@ -81,6 +94,21 @@ public final class VgpusCommand extends ApiCommand {
         return table;
     }
 
+    private static Table statistics(Object answer) {
+        Item totals = Item.of(answer);
+        return new Table("FIELD", "VALUE").row("sessions", totals.number("sessions"))
+            .row("calls", totals.number("calls")).row("waits", totals.number("roundTrips"))
+            .row("kernels", totals.number("kernels")).row("GPU time", seconds(totals, "gpuTimeMs"))
+            .row("waited for its turn", seconds(totals, "waitedMs"))
+            .row("most memory", Units.size(totals.number("peakBytes")))
+            .row("from guests", Units.size(totals.number("bytesIn")))
+            .row("to guests", Units.size(totals.number("bytesOut")));
+    }
+
+    private static String seconds(Item totals, String name) {
+        return String.format(Locale.ROOT, "%.1f s", totals.number(name) / 1000.0);
+    }
+
     private static String path(String name) {
         return PATH + "/" + ApiClient.segment(name);
     }
@@ -88,9 +116,17 @@ public final class VgpusCommand extends ApiCommand {
     /** {@code hawserctl vgpus list}. */
     @Command(name = "list", description = "Lists the vGPUs.")
     static final class ListCommand extends ApiCommand {
+        @Option(names = "--label", paramLabel = "KEY=VALUE",
+            description = "Only vGPUs that have this label; repeat it for several labels.")
+        private Map<String, String> labels = Map.of();
+        @Mixin
+        private OneBroker broker;
+
         @Override
         void run(ApiClient client) {
-            print(client.get(PATH), VgpusCommand::table);
+            String query = labels.entrySet().stream().map(label -> "label=" + ApiClient.segment(label.getKey() + "="
+                + label.getValue())).collect(Collectors.joining("&"));
+            print(client.get(broker.query(query.isEmpty() ? PATH : PATH + "?" + query)), VgpusCommand::table);
         }
     }
 
@@ -113,17 +149,38 @@ public final class VgpusCommand extends ApiCommand {
         private String name;
         @Mixin
         private VgpuOptions options;
+        @Option(names = "--if-absent", description = "Succeeds if a vGPU of this name with the same properties and "
+            + "labels exists; it gets the expiry. The command can be repeated without harm.")
+        private boolean ifAbsent;
+        @Option(names = "--at", paramLabel = "BROKER",
+            description = "The broker of the pool that must have it (the broker whose GPU suits best).")
+        private String at;
         private final Map<String, Object> body = new LinkedHashMap<>();
 
         @Override
         void prepare() {
             body.put("name", name);
             body.putAll(options.body());
+            if (at != null) {
+                body.put("broker", at);
+            }
         }
 
         @Override
         void run(ApiClient client) {
-            print(client.change("POST", PATH, body), VgpusCommand::details);
+            print(client.change("POST", PATH + (ifAbsent ? "?idempotent=true" : ""), body), VgpusCommand::details);
+        }
+    }
+
+    /** {@code hawserctl vgpus statistics}. */
+    @Command(name = "statistics", description = "Shows the totals of a vGPU's sessions, ended ones included.")
+    static final class StatisticsCommand extends ApiCommand {
+        @Parameters(paramLabel = "NAME")
+        private String name;
+
+        @Override
+        void run(ApiClient client) {
+            print(client.get(path(name) + "/statistics"), VgpusCommand::statistics);
         }
     }
 
@@ -153,6 +210,21 @@ public final class VgpusCommand extends ApiCommand {
         @Override
         void run(ApiClient client) {
             print(client.change("PATCH", path(name), body), VgpusCommand::details);
+        }
+    }
+
+    /** {@code hawserctl vgpus move}. */
+    @Command(name = "move", description = "Moves a vGPU, with its running sessions, to another GPU of its broker. The "
+        + "programs wait meanwhile, and notice nothing else.")
+    static final class MoveCommand extends MovingCommand {
+        @Parameters(paramLabel = "NAME")
+        private String name;
+        @Option(names = "--gpu", paramLabel = "GPU", required = true, description = "The other GPU: number or UUID.")
+        private String gpu;
+
+        @Override
+        void run(ApiClient client) {
+            move(client, path(name), gpu, "moving " + name);
         }
     }
 

@@ -61,7 +61,8 @@ public final class LivePicture {
         if (change.has("broker")) {
             broker = change.item("broker");
         }
-        change.items("gpus").forEach(gpu -> gpus.put(gpu.text("uuid"), gpu));
+        change.items("gpus").forEach(gpu -> gpus.put(key(gpu), gpu));
+        remove(change, "removedGpus", gpus);
         change.items("vgpus").forEach(vgpu -> vgpus.put(vgpu.text("name"), vgpu));
         remove(change, "removedVgpus", vgpus);
         // A session that is missing from a change has made no calls since the change before.
@@ -76,6 +77,11 @@ public final class LivePicture {
         remove(change, "removedSessions", sessions);
         callRates.keySet().retainAll(sessions.keySet());
         waitRates.keySet().retainAll(sessions.keySet());
+    }
+
+    /** A GPU's key in {@code removedGpus}; software GPUs of several brokers may have the same UUID. */
+    private static String key(Item gpu) {
+        return (gpu.text("broker").isEmpty() ? "" : gpu.text("broker") + "/") + gpu.text("uuid");
     }
 
     private static void remove(Item change, String name, Map<String, Item> from) {
@@ -94,10 +100,14 @@ public final class LivePicture {
         List<String> lines = new ArrayList<>();
         double calls = callRates.values().stream().mapToDouble(Double::doubleValue).sum();
         double waits = waitRates.values().stream().mapToDouble(Double::doubleValue).sum();
-        lines.add("hawser " + broker.text("version") + " at " + broker.text("guestEndpoint") + "  "
+        lines.add("hawser " + broker.text("version") + " at " + broker.text("guestEndpoint")
+            + (broker.text("name").isEmpty() ? "" : " (" + Text.printable(broker.text("name")) + ")") + "  "
             + (time == null ? "" : Units.local(time.toString())) + "  sessions " + sessions.size() + "/"
             + broker.number("maxSessions") + "  calls/s " + Units.count(calls) + "  waits/s " + Units.count(waits));
         lines.add(Text.printable(lastEvent));
+        if (!broker.text("poolProblem").isEmpty()) {
+            lines.add(Text.printable(broker.text("poolProblem")));
+        }
         Table table = new Table(">GPU", "NAME", ">MEMORY", ">USED", ">RESERVED", ">UTIL", ">TEMP", ">POWER", ">VGPUS",
             ">SESSIONS", "HEALTH");
         gpus.values().forEach(gpu -> table.row(gpu.number("index"), gpu.text("name"),
@@ -106,7 +116,7 @@ public final class LivePicture {
             Units.size(gpu.number("reservedBytes")), figure(gpu, "utilizationPercent", "%"),
             figure(gpu, "temperatureCelsius", " C"), figure(gpu, "powerWatts", " W"), gpu.number("vgpus"),
             gpu.number("sessions"), gpu.text("health")));
-        lines.addAll(table.lines());
+        lines.addAll(BrokerColumn.add(table, gpus.values()).lines());
         lines.add("");
         lines.addAll(vgpuLines());
         lines.add("");
@@ -117,14 +127,15 @@ public final class LivePicture {
     private List<String> vgpuLines() {
         Table table = new Table("VGPU", "STATE", ">MEMORY", ">USED", ">SWAPPED", ">SHARE", "MODE", ">SESSIONS",
             ">CALLS/S", ">WAITS/S");
-        vgpus.values().stream().sorted(java.util.Comparator.comparing((Item v) -> -v.number("sessions"))
-            .thenComparing(v -> v.text("name"))).forEach(
-                vgpu -> table.row(vgpu.text("name"), vgpu.text("state"),
-                    vgpu.number("memoryBytes") == 0 ? "best effort" : Units.size(vgpu.number("memoryBytes")),
-                    Units.size(vgpu.number("usedBytes")), swapped(vgpu), vgpu.number("computeShare"), vgpu.text("mode"),
-                    vgpu.number("sessions"), Units.count(sum(vgpu.text("name"), callRates)),
-                    Units.count(sum(vgpu.text("name"), waitRates))));
-        return table.lines();
+        List<Item> sorted = vgpus.values().stream().sorted(java.util.Comparator.comparing((Item v) -> -v.number(
+            "sessions")).thenComparing(v -> v.text("name"))).toList();
+        sorted.forEach(
+            vgpu -> table.row(vgpu.text("name"), vgpu.text("state"),
+                vgpu.number("memoryBytes") == 0 ? "best effort" : Units.size(vgpu.number("memoryBytes")),
+                Units.size(vgpu.number("usedBytes")), swapped(vgpu), vgpu.number("computeShare"), vgpu.text("mode"),
+                vgpu.number("sessions"), Units.count(sum(vgpu.text("name"), callRates)),
+                Units.count(sum(vgpu.text("name"), waitRates))));
+        return BrokerColumn.add(table, sorted).lines();
     }
 
     private double sum(String vgpu, Map<String, Double> rates) {
@@ -135,18 +146,19 @@ public final class LivePicture {
     private List<String> sessionLines() {
         Table table = new Table(">SESSION", "VGPU", "STATE", "CARRIER", "PROGRAM", "HOST", ">MEMORY", ">CALLS/S",
             ">WAITS/S", ">KERNELS", ">GPU TIME", ">WAITED");
-        sessions.entrySet().stream().sorted(java.util.Comparator.comparing(
+        List<Map.Entry<String, Item>> sorted = sessions.entrySet().stream().sorted(java.util.Comparator.comparing(
             (Map.Entry<String, Item> e) -> -callRates.getOrDefault(e.getKey(), 0.0))
-            .thenComparing(e -> e.getValue().number("id"))).forEach(entry -> {
-                Item session = entry.getValue();
-                Item totals = session.item("statistics");
-                table.row(entry.getKey(), session.text("vgpu"), session.text("state"), session.text("carrier"),
-                    session.text("program"), session.text("host"), Units.size(totals.number("deviceBytes")),
-                    Units.count(callRates.getOrDefault(entry.getKey(), 0.0)),
-                    Units.count(waitRates.getOrDefault(entry.getKey(), 0.0)), Units.count(totals.number("kernels")),
-                    seconds(totals, "gpuTimeMs"), seconds(totals, "waitedMs"));
-            });
-        return table.lines();
+            .thenComparing(e -> e.getValue().number("id"))).toList();
+        for (Map.Entry<String, Item> entry : sorted) {
+            Item session = entry.getValue();
+            Item totals = session.item("statistics");
+            table.row(entry.getKey(), session.text("vgpu"), session.text("state"), session.text("carrier"),
+                session.text("program"), session.text("host"), Units.size(totals.number("deviceBytes")),
+                Units.count(callRates.getOrDefault(entry.getKey(), 0.0)),
+                Units.count(waitRates.getOrDefault(entry.getKey(), 0.0)), Units.count(totals.number("kernels")),
+                seconds(totals, "gpuTimeMs"), seconds(totals, "waitedMs"));
+        }
+        return BrokerColumn.add(table, sorted.stream().map(Map.Entry::getValue).toList()).lines();
     }
 
     private static String seconds(Item totals, String name) {

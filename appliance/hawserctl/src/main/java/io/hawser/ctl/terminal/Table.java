@@ -33,6 +33,26 @@ public final class Table {
         return this;
     }
 
+    /**
+     * A table with the same columns, and one more behind the first.
+     *
+     * @param cells one for each row, in the rows' order.
+     */
+    public Table withSecond(String heading, List<String> cells) {
+        List<String> wider = new ArrayList<>();
+        for (int i = 0; i < headings.length; i++) {
+            wider.add(right[i] ? ">" + headings[i] : headings[i]);
+        }
+        wider.add(1, heading);
+        Table table = new Table(wider.toArray(String[]::new));
+        for (int i = 0; i < rows.size(); i++) {
+            List<Object> row = new ArrayList<>(List.of((Object[]) rows.get(i)));
+            row.add(1, cells.get(i));
+            table.row(row.toArray());
+        }
+        return table;
+    }
+
     /** The heading and all rows, without trailing blanks. */
     public List<String> lines() {
         int[] widths = Arrays.stream(headings).mapToInt(Table::width).toArray();

@@ -53,6 +53,28 @@ class LivePictureTest {
     }
 
     @Test
+    void shouldShowTheBrokersOfAPool() {
+        LivePicture picture = new LivePicture();
+        String gpus = "{\"index\":0,\"uuid\":\"u\",\"name\":\"G\",\"health\":\"ok\",\"broker\":\"left\"},"
+            + "{\"index\":0,\"uuid\":\"u\",\"name\":\"G\",\"health\":\"ok\",\"broker\":\"right\"}";
+        picture.apply(new EventReader.Event("picture", "{\"time\":\"2026-11-21T12:00:00Z\",\"broker\":{\"version\":"
+            + "\"1\",\"guestEndpoint\":\"h:1\",\"name\":\"left\",\"poolProblem\":\"admits no guests\"},\"gpus\":["
+            + gpus + "],\"vgpus\":[{\"name\":\"one\",\"broker\":\"\"},{\"name\":\"two\",\"broker\":\"right\"}],"
+            + "\"sessions\":[{\"id\":1000000001,\"vgpu\":\"two\",\"broker\":\"right\"}]}"));
+        assertTrue(picture.lines().getFirst().startsWith("hawser 1 at h:1 (left)  "), picture.lines().getFirst());
+        assertEquals("admits no guests", picture.lines().get(2));
+        assertTrue(line(picture, "0  left ").contains("  G "), "two GPUs with the same UUID");
+        assertTrue(line(picture, "0  right ").contains("  G "), picture.lines().toString());
+        assertTrue(line(picture, "one ").matches("one +- .*"), line(picture, "one"));
+        assertTrue(line(picture, "two ").matches("two +right .*"), line(picture, "two"));
+        assertTrue(line(picture, "1000000001 ").matches("1000000001 +right +two .*"), line(picture, "1000000001"));
+        picture.apply(new EventReader.Event("change",
+            "{\"time\":\"2026-11-21T12:00:01Z\",\"removedGpus\":[\"right/u\"]}"));
+        assertEquals("", line(picture, "0  right "));
+        assertTrue(line(picture, "0  left ").contains("  G "));
+    }
+
+    @Test
     void shouldForgetSessionsThatAreOverAndTellEvents() {
         LivePicture picture = picture();
         picture.apply(new EventReader.Event("change", "{\"time\":\"2026-11-21T12:00:01Z\",\"removedSessions\":[2]}"));

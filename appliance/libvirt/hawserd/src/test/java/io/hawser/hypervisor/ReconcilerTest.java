@@ -47,7 +47,8 @@ class ReconcilerTest {
     void start() throws Exception {
         broker = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         broker.createContext("/", exchange -> {
-            byte[] nothing = "[]".getBytes(StandardCharsets.UTF_8);
+            boolean isList = !exchange.getRequestURI().getPath().equals("/api/v1/broker");
+            byte[] nothing = (isList ? "[]" : "{}").getBytes(StandardCharsets.UTF_8);
             exchange.getResponseHeaders().set("Content-Type", "application/json");
             exchange.sendResponseHeaders(200, nothing.length);
             exchange.getResponseBody().write(nothing);

@@ -192,6 +192,21 @@ public interface GpuBackend extends AutoCloseable {
     /** Finds a variable; {@code outPointerAndBytes} receives its address and size (two 64-bit numbers). */
     int global(long module, String name, MemorySegment outPointerAndBytes);
 
+    /**
+     * All variables of a module or library in the current context, managed ones excepted.
+     *
+     * @param module a live one.
+     * @return always in the same order; null where the backend does not know them.
+     */
+    default List<ManagedVariables.Variable> variables(long module) {
+        return null;
+    }
+
+    /** Device memory that kernels have allocated by malloc() and not freed, in bytes; -1 where nobody knows it. */
+    default long kernelHeapBytes() {
+        return -1;
+    }
+
     /** The managed variables of modules. */
     default ManagedVariables managedVariables() {
         return module -> List.of();

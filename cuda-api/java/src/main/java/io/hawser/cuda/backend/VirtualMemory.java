@@ -1,5 +1,6 @@
 package io.hawser.cuda.backend;
 
+import io.hawser.cuda.generated.CUresult;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -47,6 +48,28 @@ public interface VirtualMemory {
      */
     default int createSlab(long bytes, int device, MemorySegment out) {
         return create(bytes, device, 0, 0, out);
+    }
+
+    /** Whether network adapters can use the arena's slabs on a device. */
+    default boolean servesAdapters(int device) {
+        return false;
+    }
+
+    /**
+     * Makes a dma-buf of mapped memory of {@link #createSlab}, by which an adapter uses that memory.
+     *
+     * @param address first byte of the mapping.
+     * @param bytes length of the mapping and of the memory.
+     * @param handle the memory's.
+     * @param out receives the descriptor (4 bytes), which the caller closes.
+     */
+    default int dmaBuf(long address, long bytes, long handle, MemorySegment out) {
+        return CUresult.CUDA_ERROR_NOT_SUPPORTED;
+    }
+
+    /** Makes what adapters have written to a device's memory visible to later work. Its context is current. */
+    default int flushAdapterWrites(int device) {
+        return CUresult.CUDA_SUCCESS;
     }
 
     /**

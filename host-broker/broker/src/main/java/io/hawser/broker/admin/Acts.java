@@ -3,10 +3,13 @@ package io.hawser.broker.admin;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.store.ClosedFileException;
 import io.hawser.broker.store.Database;
+import io.hawser.broker.store.PoolLog;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.vgpu.VgpuTable;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
@@ -37,12 +40,46 @@ public final class Acts implements AutoCloseable {
             return created;
         });
     private boolean uncertain; // a change failed but may still be in the database; acts' thread only
+    private Shared shared; // null when the broker is alone
 
     /** An act, or the part of an act that runs on the event loop. */
     @FunctionalInterface
     public interface Act<T> {
         /** Executes the act. */
         T run() throws VgpuException;
+    }
+
+    /** The part of a write in its transaction. */
+    @FunctionalInterface
+    public interface Write<T> {
+        /** Checks and writes; commits nothing itself. */
+        T with(Connection connection) throws SQLException, VgpuException;
+    }
+
+    /** The steps that a pool of brokers adds to each write. Acts' thread only. */
+    interface Shared {
+        /** Keeps other brokers from changing the pool until the transaction's end, and brings the tables up to date. */
+        void enter(Connection connection) throws SQLException, VgpuException;
+
+        /** Tells the other brokers which vGPUs and tokens the transaction changes. */
+        void log(Connection connection, Set<PoolLog.Key> changed) throws SQLException;
+
+        /** The transaction is committed. */
+        void committed();
+
+        /** The transaction may or may not be committed. */
+        void uncertain();
+    }
+
+    /** A write's reason to refuse, on its way through the transaction. */
+    private static final class RefusedWriteException extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+        private final transient VgpuException reason;
+
+        RefusedWriteException(VgpuException reason) {
+            super(reason);
+            this.reason = reason;
+        }
     }
 
     /** Creates the thread, which starts with the first act; the database must hold the content of these tables. */
@@ -97,25 +134,63 @@ public final class Acts implements AutoCloseable {
         }
     }
 
-    /** Executes a transaction. Acts' thread only. */
-    public <T> T write(Database.Work<T> work) throws VgpuException {
-        Reconciliation.Acknowledged wanted = uncertain ? onLoop(acknowledged) : null;
+    /** Makes this broker's acts those of a member of a pool; the call precedes the first act. */
+    void share(Shared with) {
+        shared = with;
+    }
+
+    /**
+     * Executes a transaction. Acts' thread only.
+     *
+     * @param changed vGPUs and tokens that it changes.
+     */
+    public <T> T write(Set<PoolLog.Key> changed, Write<T> work) throws VgpuException {
         try {
-            if (wanted != null) {
+            if (uncertain && shared == null) {
+                Reconciliation.Acknowledged wanted = onLoop(acknowledged);
                 database.transact(connection -> {
                     Reconciliation.apply(connection, wanted);
                     return null;
                 });
                 uncertain = false;
             }
-            return database.transact(work);
+            T result = database.transact(connection -> {
+                try {
+                    return transact(connection, changed, work);
+                } catch (VgpuException e) {
+                    throw new RefusedWriteException(e);
+                }
+            });
+            if (shared != null) {
+                shared.committed();
+            }
+            return result;
+        } catch (RefusedWriteException e) {
+            throw e.reason;
         } catch (SQLException e) {
-            uncertain = true;
+            if (shared == null) {
+                uncertain = true;
+            } else {
+                shared.uncertain();
+            }
             LOG.errorf("the database rejected a change: %s", e.getMessage());
             // Not database.refusal(): a later change of another thread may already have cleared it.
             throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the database rejected the change"
                 + (e instanceof ClosedFileException closed ? ": " + closed.reason() : "; see the broker's log"));
         }
+    }
+
+    private <T> T transact(Connection connection, Set<PoolLog.Key> changed, Write<T> work)
+        throws SQLException, VgpuException {
+        if (shared == null) {
+            return work.with(connection);
+        }
+        shared.enter(connection);
+        T result = work.with(connection);
+        if (!changed.isEmpty()) {
+            shared.log(connection, changed);
+        }
+        return result;
     }
 
     /** Waits a few seconds for the submitted acts, then discards the remaining ones. */

@@ -3,9 +3,12 @@ package io.hawser.broker.admin;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.machine.PrivateFile;
 import io.hawser.broker.model.Origin;
+import io.hawser.broker.model.PeerBroker;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.store.Database;
+import io.hawser.broker.store.PeerStore;
+import io.hawser.broker.store.PoolLog;
 import io.hawser.broker.store.TokenStore;
 import io.hawser.broker.store.VgpuStore;
 import io.hawser.broker.token.Token;
@@ -19,7 +22,9 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
 /** Loads vGPUs and tokens at the broker's start: it applies the settings to the content of the database. */
@@ -29,6 +34,7 @@ public final class VgpuLoader {
     private static final String DEFAULT_KEY_ID = "default";
 
     private final Path clearToken;
+    private final PeerBroker me; // null when the broker is alone
     private final boolean oldProofs;
     private final Map<String, VgpuDraft> drafts = new TreeMap<>(); // placed in the same order at each start
 
@@ -36,9 +42,11 @@ public final class VgpuLoader {
      * Reads the settings.
      *
      * @param clearToken file that receives the first start's token in clear, for guests.
+     * @param me the broker, registered in its pool; null when it is alone.
      */
-    public VgpuLoader(BrokerConfig config, Path clearToken) {
+    public VgpuLoader(BrokerConfig config, Path clearToken, PeerBroker me) {
         this.clearToken = clearToken;
+        this.me = me;
         oldProofs = config.tokens().oldProofs();
         config.vgpus().forEach((name, settings) -> drafts.put(name, VgpuDraft.of(settings)));
     }
@@ -55,7 +63,10 @@ public final class VgpuLoader {
         List<Token> keptTokens = new ArrayList<>();
         try {
             database.transact(connection -> {
-                kept.addAll(withSettings(connection, VgpuStore.all(connection)));
+                if (me != null) {
+                    PeerStore.lock(connection);
+                }
+                kept.addAll(withSettings(connection, mine(connection)));
                 if (!oldProofs) {
                     int dropped = TokenStore.dropDigests(connection);
                     if (dropped > 0) {
@@ -65,6 +76,15 @@ public final class VgpuLoader {
                 keptTokens.addAll(TokenStore.all(connection));
                 if (VgpuStore.markDone(connection, DEFAULT_MADE)) {
                     makeDefault(connection, kept, keptTokens);
+                }
+                if (me != null) {
+                    for (VgpuStore.Kept one : kept) {
+                        VgpuStore.own(connection, one.vgpu().name(), me.id());
+                    }
+                    Set<PoolLog.Key> changed = kept.stream().map(one -> PoolLog.Key.vgpu(one.vgpu().name()))
+                        .collect(Collectors.toSet());
+                    keptTokens.forEach(token -> changed.add(PoolLog.Key.token(token.keyId())));
+                    PoolLog.add(connection, changed);
                 }
                 return null;
             });
@@ -77,6 +97,26 @@ public final class VgpuLoader {
         for (Token token : keptTokens) {
             vgpus.setTokenCount(token.vgpu(), tokens.load(token));
         }
+    }
+
+    /** The broker's vGPUs; of a pool's first broker also those that have none. */
+    private List<VgpuStore.Kept> mine(Connection connection) throws SQLException {
+        List<VgpuStore.Kept> all = VgpuStore.all(connection);
+        if (me == null) {
+            return all;
+        }
+        boolean isFirst = PeerStore.all(connection).size() == 1;
+        List<VgpuStore.Kept> mine = new ArrayList<>();
+        for (VgpuStore.Kept one : all) {
+            boolean isNamed = drafts.containsKey(one.vgpu().name());
+            if (one.broker().equals(me.id()) || one.broker().isEmpty() && (isFirst || isNamed)) {
+                mine.add(one);
+            } else if (isNamed) {
+                throw settingsError(one.vgpu().name(), VgpuException.conflict(
+                    "another broker of the pool has a vGPU of this name"));
+            }
+        }
+        return mine;
     }
 
     private static void warnOfOldProofs(List<Token> tokens) {
@@ -145,7 +185,7 @@ public final class VgpuLoader {
 
     private void makeDefault(Connection connection, List<VgpuStore.Kept> kept, List<Token> tokens)
         throws SQLException {
-        if (kept.stream().noneMatch(k -> k.vgpu().name().equals(Vgpu.DEFAULT_NAME))) {
+        if (VgpuStore.find(connection, Vgpu.DEFAULT_NAME).isEmpty()) {
             Vgpu made;
             try {
                 made = new VgpuDraft(null, null, null, null, null, null, null, null).create(Vgpu.DEFAULT_NAME,

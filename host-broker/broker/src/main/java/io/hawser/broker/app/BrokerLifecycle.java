@@ -19,6 +19,7 @@ import io.hawser.broker.rest.Gate;
 import io.hawser.broker.rest.HttpEndpoint;
 import io.hawser.broker.stream.Watch;
 import io.hawser.broker.view.GpuInventory;
+import io.hawser.broker.view.PoolInventory;
 import io.hawser.broker.view.VgpuInventory;
 import io.hawser.broker.web.HttpLimits;
 import io.hawser.cuda.generated.Description;
@@ -63,6 +64,8 @@ public class BrokerLifecycle {
     @Inject
     Instance<VgpuInventory> vgpus;
     @Inject
+    Instance<PoolInventory> inventory;
+    @Inject
     Instance<ReadinessCheck> readiness;
     @ConfigProperty(name = "quarkus.application.version")
     String version;
@@ -83,9 +86,12 @@ public class BrokerLifecycle {
         running.start(broker);
         Broker.Parts parts = broker.parts();
         gate.open(parts.adminToken(), users, parts.database());
+        parts.expiries().setListener(gate::noteExpired);
         ReadinessCheck check = readiness.get();
-        metrics.watch(new Sources(parts.sessions(), parts.pools(), parts.regions(), gpus.get(), vgpus.get()), version,
+        metrics.watch(new Sources(parts.sessions(), parts.pools(), parts.regions(), gpus.get(), vgpus.get(),
+            inventory.get()::brokers), version,
             () -> check.check().isReady());
+        parts.membership().ifPresent(member -> member.pool().setPicture(inventory.get()::ownText));
         watch.start(feed);
     }
 
@@ -110,6 +116,7 @@ public class BrokerLifecycle {
         Broker.Parts parts = running.parts();
         FrontDoor door = parts.door();
         parts.stateDir().writeEndpoints(door.endpoint(), door.tlsEndpoint(), httpEndpoint.url());
+        parts.membership().ifPresent(member -> member.publish(door.endpoint(), door.tlsEndpoint(), httpEndpoint.url()));
         parts.pools().known().thenAccept(pool -> logReady(door, pool));
     }
 

@@ -2,6 +2,8 @@ package io.hawser.broker.app;
 
 import io.hawser.broker.Broker;
 import io.hawser.broker.LoopPulse;
+import io.hawser.broker.admin.MoveService;
+import io.hawser.broker.admin.PoolView;
 import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.admin.VgpuService;
 import io.hawser.broker.door.FrontDoor;
@@ -68,8 +70,20 @@ public class RunningBroker {
 
     @Produces
     @Singleton
+    PoolView pool() {
+        return new PoolView(parts().membership());
+    }
+
+    @Produces
+    @Singleton
     VgpuService vgpuService() {
         return parts().vgpuService();
+    }
+
+    @Produces
+    @Singleton
+    MoveService moveService() {
+        return parts().moveService();
     }
 
     @Produces

@@ -30,6 +30,9 @@ public interface BrokerConfig {
     @WithDefault("${user.home}/.local/state/hawser")
     Path stateDir();
     Database database();
+
+    /** The broker as a member of a pool. */
+    MemberConfig broker();
     Worker worker();
     PoolConfig pool();
     LibrariesConfig libraries();
@@ -43,6 +46,9 @@ public interface BrokerConfig {
 
     /** Swapping of the vGPUs' memory. */
     SwapConfig swap();
+
+    /** Moves of running sessions to another GPU. */
+    MoveConfig move();
 
     /** Sessions over RDMA. */
     RdmaConfig rdma();
@@ -293,8 +299,8 @@ public interface BrokerConfig {
     /** The database of vGPUs, tokens and the audit log. */
     interface Database {
         /**
-         * JDBC URL of a PostgreSQL database, {@code jdbc:postgresql://host:5432/name}. Each broker needs its own
-         * database. Default: H2 in {@code <state-dir>/broker.mv.db}.
+         * JDBC URL of a PostgreSQL database, {@code jdbc:postgresql://host:5432/name}. Brokers with the same database
+         * form a pool. Default: H2 in {@code <state-dir>/broker.mv.db}.
          */
         Optional<String> url();
 

@@ -1,5 +1,6 @@
 package io.hawser.broker.config;
 
+import io.hawser.shm.rdma.GpuDirect;
 import io.smallrye.config.WithDefault;
 import java.time.Duration;
 import java.util.Optional;
@@ -22,7 +23,7 @@ public interface RdmaConfig {
 
     /**
      * Index of the port's address in its table of GIDs. With -1 the worker finds it: RoCE version 2 before version 1,
-     * IPv4 before IPv6. Range: -1 to 65535.
+     * IPv4 before IPv6. Range: -1 to 255.
      */
     @WithDefault("-1")
     int gidIndex();
@@ -42,4 +43,13 @@ public interface RdmaConfig {
     /** How long a link may be down before its sessions are lost. Range: 1ms to 10m. */
     @WithDefault("8s")
     Duration retry();
+
+    /**
+     * Whether the RDMA device reads and writes the GPU's memory without a stop in host memory (GPUDirect). {@code auto}
+     * chooses the GPUs below the same PCIe switch: to others the way is often slower than through host memory.
+     * {@code on} chooses every GPU. The kernel must support dma-buf or have nvidia-peermem. Where the device refuses,
+     * copies pass through host memory. Range: {@code auto}, {@code on}, {@code off}.
+     */
+    @WithDefault("auto")
+    GpuDirect gpuDirect();
 }

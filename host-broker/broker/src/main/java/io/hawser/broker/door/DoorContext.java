@@ -15,8 +15,9 @@ import java.time.Duration;
  * @param handshakeTimeout time from connect to PROOF.
  * @param hasRdma whether workers may have an RDMA device.
  * @param oldProofs whether the door admits guests of handshake version 1.
+ * @param elsewhere finds the broker of a vGPU that this one does not hold.
  */
 record DoorContext(TokenTable tokens, SessionRegistry sessions, WorkerPools pools, StatusSource status,
     ConnectionLimits limits,
     LogLimiter logLimiter, DoorListener listener, long descriptionHash, Duration handshakeTimeout,
-    boolean hasRdma, boolean oldProofs) {}
+    boolean hasRdma, boolean oldProofs, Elsewhere elsewhere) {}

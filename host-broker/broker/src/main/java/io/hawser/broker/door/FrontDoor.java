@@ -34,16 +34,17 @@ public final class FrontDoor {
      * Creates a door; {@link #open} opens it.
      *
      * @param descriptionHash hash of the workers' API description.
+     * @param elsewhere finds the broker of a vGPU that this one does not hold.
      */
     public FrontDoor(EventLoop loop, BrokerConfig config, TokenTable tokens, SessionRegistry sessions,
-        WorkerPools pools, StatusSource status, DoorListener listener, long descriptionHash) {
+        WorkerPools pools, StatusSource status, DoorListener listener, long descriptionHash, Elsewhere elsewhere) {
         this.loop = loop;
         this.config = config;
         BrokerConfig.Listen listen = config.listen();
         context = new DoorContext(tokens, sessions, pools, status,
             new ConnectionLimits(listen.maxHalfOpen(), listen.maxPerPeer()),
             new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime), listener, descriptionHash, listen.handshakeTimeout(),
-            config.rdma().enabled(), config.tokens().oldProofs());
+            config.rdma().enabled(), config.tokens().oldProofs(), elsewhere);
     }
 
     /**

@@ -127,6 +127,11 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         context.writeAndFlush(Unpooled.wrappedBuffer(challenge.record()));
     }
 
+    /** Only the TLS door relays guests. */
+    private boolean isOverTls() {
+        return behind != null;
+    }
+
     private void receiveProof(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
         HandshakeRecords.Proof given = HandshakeRecords.proof(record);
         if ((given.purpose() == HandshakeProof.Purpose.JOIN || given.offer() != null) && challenge.isOld()) {
@@ -142,6 +147,13 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         Instant now = Instant.now();
         if (token.get().isExpired(now)) {
             refuse(context, Refusal.TOKEN, "the token has expired: expires=" + token.get().expires());
+            return;
+        }
+        // A session stays where it began, so a JOIN is always for this broker.
+        String elsewhere = given.purpose() == HandshakeProof.Purpose.JOIN ? null
+            : door.elsewhere().of(token.get().vgpu(), isOverTls());
+        if (elsewhere != null) {
+            refuse(context, Refusal.MOVED, elsewhere);
             return;
         }
         door.tokens().markUsed(hello.keyId(), now, challenge.isOld());
@@ -249,8 +261,14 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         }
         step = Step.REFUSED;
         cancelTimeout();
-        door.listener().refused(Carrier.TCP, refusal, vgpu, peer(), reason);
-        log(refusal, reason);
+        if (refusal == Refusal.MOVED) {
+            // Nothing is wrong and the guest goes on, so there is no event and no warning.
+            door.listener().refused(Carrier.TCP, refusal);
+            LOG.debugf("guest sent to another broker: peer=%s:%d address=%s", address, port, reason);
+        } else {
+            door.listener().refused(Carrier.TCP, refusal, vgpu, peer(), reason);
+            log(refusal, reason);
+        }
         giveUp();
         byte[] record = HandshakeRecords.refused(refusal, reason);
         EpollSocketChannel channel = (EpollSocketChannel) context.channel();

@@ -3,6 +3,7 @@ package io.hawser.broker.events;
 import io.hawser.broker.BrokerListener;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Guest;
+import io.hawser.broker.model.MoveOutcome;
 import io.hawser.broker.model.Refusal;
 import io.hawser.broker.model.SessionView;
 import java.time.Duration;
@@ -76,6 +77,19 @@ public final class EventFeed implements BrokerListener {
             over.add(session);
         } else {
             overCount.decrementAndGet();
+        }
+    }
+
+    @Override
+    public void moveOver(MoveOutcome outcome) {
+        next.moveOver(outcome);
+        String vgpu = outcome.vgpu();
+        switch (outcome.result()) {
+            case MOVED -> log.add(Event.Kind.VGPU, Event.Severity.INFO, vgpu, 0, "vGPU " + vgpu + " moved: from="
+                + outcome.from() + " to=" + outcome.to() + " sessions=" + outcome.sessions() + " ms=" + outcome.ms());
+            case FAILED -> log.add(Event.Kind.VGPU, Event.Severity.WARNING, vgpu, 0, "vGPU " + vgpu
+                + " has not moved: from=" + outcome.from() + " to=" + outcome.to() + ": " + outcome.problem());
+            case REFUSED -> {} // the answer to the operator says why
         }
     }
 

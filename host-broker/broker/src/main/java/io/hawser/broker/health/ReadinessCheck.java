@@ -1,6 +1,7 @@
 package io.hawser.broker.health;
 
 import io.hawser.broker.LoopPulse;
+import io.hawser.broker.admin.PoolView;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.PoolState;
 import io.hawser.broker.nvml.GpuMonitor;
@@ -24,14 +25,17 @@ public final class ReadinessCheck {
     private final LoopPulse pulse;
     private final WorkerPools pools;
     private final GpuMonitor monitor;
+    private final PoolView members;
     private final DatabaseProbe database; // one for the broker's life: a hanging database then blocks only one thread
 
     /** Checks these parts of the broker. */
     @Inject
-    public ReadinessCheck(LoopPulse pulse, WorkerPools pools, GpuMonitor monitor, Database database) {
+    public ReadinessCheck(LoopPulse pulse, WorkerPools pools, GpuMonitor monitor, Database database,
+        PoolView members) {
         this.pulse = pulse;
         this.pools = pools;
         this.monitor = monitor;
+        this.members = members;
         this.database = new DatabaseProbe(database);
     }
 
@@ -65,6 +69,9 @@ public final class ReadinessCheck {
         gpus(pool).forEach((uuid, problem) -> notes.add("GPU " + uuid + ": " + problem));
         if (!pool.devices().isEmpty() && notes.size() == pool.devices().size()) {
             reasons.add("no GPU can be used: " + String.join("; ", notes));
+        }
+        if (!members.problem().isEmpty()) {
+            (members.admitsSome() ? notes : reasons).add(members.problem());
         }
         return new Readiness(reasons, notes, pool);
     }

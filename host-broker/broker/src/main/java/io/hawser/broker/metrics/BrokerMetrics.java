@@ -3,6 +3,7 @@ package io.hawser.broker.metrics;
 import io.hawser.broker.BrokerListener;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Device;
+import io.hawser.broker.model.MoveOutcome;
 import io.hawser.broker.model.PoolState;
 import io.hawser.broker.model.Refusal;
 import io.hawser.broker.model.SessionState;
@@ -37,6 +38,7 @@ public class BrokerMetrics implements BrokerListener {
     private final MeterRegistry registry;
     private final Map<Carrier, Map<Refusal, Counter>> refused = new EnumMap<>(Carrier.class);
     private final Map<Carrier, Timer> sessionStart = new EnumMap<>(Carrier.class);
+    private final Map<MoveOutcome.Result, Counter> moves = new EnumMap<>(MoveOutcome.Result.class);
     private final Timer workerStart;
     private final Counter workerFailures;
     private final VgpuTotals vgpuTotals = new VgpuTotals();
@@ -59,6 +61,10 @@ public class BrokerMetrics implements BrokerListener {
                 .serviceLevelObjectives(Duration.ofMillis(1), Duration.ofMillis(5), Duration.ofMillis(20),
                     Duration.ofMillis(100), Duration.ofMillis(600), Duration.ofSeconds(3))
                 .register(registry));
+        }
+        for (MoveOutcome.Result result : MoveOutcome.Result.values()) {
+            moves.put(result, Counter.builder("hawser.moves").description("Requests to move a vGPU to another GPU")
+                .tag("result", result.name().toLowerCase(Locale.ROOT)).register(registry));
         }
         workerFailures = Counter.builder("hawser.worker.start.failures")
             .description("Workers that failed before they had a session").register(registry);
@@ -178,6 +184,11 @@ public class BrokerMetrics implements BrokerListener {
     @Override
     public void sessionOver(SessionView session, String reason, boolean error) {
         vgpuTotals.over(session);
+    }
+
+    @Override
+    public void moveOver(MoveOutcome outcome) {
+        moves.get(outcome.result()).increment();
     }
 
     @Override

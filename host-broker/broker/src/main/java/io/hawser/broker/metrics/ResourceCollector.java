@@ -3,6 +3,7 @@ package io.hawser.broker.metrics;
 import io.hawser.broker.model.SwapInfo;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.PeerInfo;
 import io.hawser.broker.view.VgpuInfo;
 import io.hawser.shm.wire.RecordLayout;
 import io.prometheus.client.Collector;
@@ -45,7 +46,28 @@ final class ResourceCollector extends Collector {
             .add(ready.getAsBoolean() ? 1 : 0));
         families.addAll(gpus(sources.gpus().list()));
         families.addAll(vgpus(sources.vgpus().list()));
+        families.addAll(brokers(sources.brokers().get()));
         return families;
+    }
+
+    private static List<Family> brokers(List<PeerInfo> all) {
+        Family up =
+            Family.gauge("hawser_broker_up", "Whether a broker of the pool has had a heartbeat in time, seen from"
+                + " this one", "broker");
+        Family silence =
+            Family.gauge("hawser_broker_silence_seconds", "Time since the last heartbeat of a broker of the"
+                + " pool", "broker");
+        Family gpus = Family.gauge("hawser_broker_gpus", "GPUs of a broker of the pool", "broker");
+        Family memory = Family.gauge("hawser_broker_memory_bytes", "Device memory of a broker of the pool", "broker");
+        Family vgpus = Family.gauge("hawser_broker_vgpus", "vGPUs of a broker of the pool", "broker");
+        for (PeerInfo one : all) {
+            up.add(one.state().equals("ready") ? 1 : 0, one.name());
+            silence.add(one.silentMs() / 1000.0, one.name());
+            gpus.add(one.gpus(), one.name());
+            memory.add(one.totalBytes(), one.name());
+            vgpus.add(one.vgpus(), one.name());
+        }
+        return List.of(up, silence, gpus, memory, vgpus);
     }
 
     private static List<Family> gpus(List<GpuInfo> gpus) {

@@ -19,7 +19,9 @@ public enum Refusal {
     /** The TLS handshake failed; the guest receives an alert instead of REFUSED. */
     TLS(RecordLayout.REFUSED_PROTOCOL),
     /** The broker failed. */
-    INTERNAL(RecordLayout.REFUSED_INTERNAL);
+    INTERNAL(RecordLayout.REFUSED_INTERNAL),
+    /** Another broker of the pool holds the vGPU; the message is its address, and the guest goes there. */
+    MOVED(RecordLayout.REFUSED_MOVED);
 
     private final int code;
 

@@ -19,11 +19,13 @@ import java.util.UUID;
  * @param swappable whether the broker may move its memory to the host while it is idle; it then reserves memory, is
  * shared, has one GPU and no communication.
  * @param rdma whether its sessions may use RDMA.
+ * @param expires when the broker deletes it and ends its sessions; null for never.
+ * @param labels free keys and values of its creator.
  * @param created, and {@code changed}: in microseconds, the precision of databases.
  */
 public record Vgpu(String name, UUID id, Owner owner, long memoryBytes, int computeShare, Sharing mode, GpuChoice gpus,
-    Set<Carrier> carriers, int maxSessions, Communication communication, boolean swappable, boolean rdma, Origin origin,
-    Instant created, Instant changed) {
+    Set<Carrier> carriers, int maxSessions, Communication communication, boolean swappable, boolean rdma,
+    Instant expires, Labels labels, Origin origin, Instant created, Instant changed) {
     /** Name of the vGPU of the first start. */
     public static final String DEFAULT_NAME = "default";
     /** The default compute share. */
@@ -47,6 +49,19 @@ public record Vgpu(String name, UUID id, Owner owner, long memoryBytes, int comp
     /** The same vGPU with another origin. */
     public Vgpu withOrigin(Origin other) {
         return new Vgpu(name, id, owner, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, communication,
-            swappable, rdma, other, created, changed);
+            swappable, rdma, expires, labels, other, created, changed);
+    }
+
+    /** The same vGPU with another expiry, at a time of its change. */
+    public Vgpu withExpiry(Instant other, Instant now) {
+        return new Vgpu(name, id, owner, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, communication,
+            swappable, rdma, other, labels, origin, created, now);
+    }
+
+    /** Whether another vGPU has the same properties as a client can ask for, except the expiry. */
+    public boolean isAlike(Vgpu other) {
+        return new Vgpu(name, other.id, owner, memoryBytes, computeShare, mode, gpus, carriers, maxSessions,
+            communication, swappable, rdma, other.expires, labels, other.origin, other.created, other.changed)
+            .equals(other);
     }
 }

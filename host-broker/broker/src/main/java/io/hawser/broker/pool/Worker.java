@@ -390,11 +390,11 @@ public final class Worker implements ImagePeer {
         send(message(BrokerMessageType.RESTORE).put("pid", otherPid));
     }
 
-    private void send(ObjectNode message) {
+    void send(ObjectNode message) {
         control.writeAndFlush(Unpooled.wrappedBuffer(frame(message)));
     }
 
-    private void sendWithDescriptor(ObjectNode message, int descriptor) throws PosixException {
+    void sendWithDescriptor(ObjectNode message, int descriptor) throws PosixException {
         if (!isUsable()) {
             throw new IllegalStateException("a worker must be usable to receive a descriptor: worker=" + id);
         }
@@ -411,9 +411,13 @@ public final class Worker implements ImagePeer {
         if (gone || deadline != null) {
             return;
         }
+        finish(message(BrokerMessageType.END).put("reason", reason), reason);
+    }
+
+    /** Sends the worker its last message, after which it must end in time. */
+    void finish(ObjectNode message, String reason) {
         cause = reason;
-        control.writeAndFlush(Unpooled.wrappedBuffer(frame(message(BrokerMessageType.END)
-            .put("reason", reason))));
+        send(message);
         killAfterTimeout();
     }
 
@@ -438,7 +442,7 @@ public final class Worker implements ImagePeer {
         }
     }
 
-    private static ObjectNode message(BrokerMessageType type) {
+    static ObjectNode message(BrokerMessageType type) {
         return JSON.createObjectNode().put("type", type.wireName());
     }
 

@@ -14,6 +14,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -64,7 +65,8 @@ public record WorkerCommand(List<String> command, List<String> environment, List
         }
         if (config.rdma().enabled() && command.contains(MAIN_CLASS)) {
             command = new ArrayList<>(command);
-            command.addAll(List.of("--rdma", rdma(config.rdma(), passed).text()));
+            command.addAll(List.of("--rdma", rdma(config.rdma(), passed).text(), "--gpu-direct",
+                config.rdma().gpuDirect().name().toLowerCase(Locale.ROOT)));
         }
         MathLibraries libraries = MathLibraries.find(config.libraries().path());
         passed.add(libraries.variable());

@@ -142,6 +142,31 @@ public sealed interface WorkerMessage {
      */
     record SwapFrozen(String stays) implements OfSwap {}
 
+    /** A worker's message about a session that moves to another GPU. */
+    sealed interface OfMove extends WorkerMessage {}
+
+    /**
+     * The answer of a session's worker to the order to move out.
+     *
+     * @param reason why the session stays; empty when its state has been written.
+     * @param bytes device memory of the session that the mover must copy.
+     * @param socket whether the guest's socket follows the state's memory on the socket for descriptors.
+     */
+    record MoveReady(String reason, long bytes, boolean socket) implements OfMove {
+        /** Whether descriptors lie in the socket. */
+        public boolean isReady() {
+            return reason.isEmpty();
+        }
+    }
+
+    /**
+     * The answer of the worker that a session moves to.
+     *
+     * @param reason why it cannot have the session; empty when the session is complete there.
+     * @param ms time from the worker's first look at the state.
+     */
+    record MovedIn(String reason, long ms) implements OfMove {}
+
     /** The state of a process, in the order of CUprocessState in cuda.h of CUDA 13.0. */
     enum ProcessState {
         RUNNING, LOCKED, CHECKPOINTED, FAILED
@@ -230,6 +255,9 @@ public sealed interface WorkerMessage {
                 case SWAP_FROZEN -> new SwapFrozen(optionalText(message, "stays"));
                 case PROCESS_MOVED -> new ProcessMoved(number(message, "pid"), number(message, "result"),
                     processState(message), bounded(message, "ms"));
+                case MOVE_READY -> new MoveReady(optionalText(message, "reason"), bounded(message, "bytes"),
+                    flag(message, "socket"));
+                case MOVED_IN -> new MovedIn(optionalText(message, "reason"), bounded(message, "ms"));
             };
         }
 
@@ -272,10 +300,7 @@ public sealed interface WorkerMessage {
         }
 
         private static Ended ended(JsonNode message) throws MalformedException {
-            if (!message.path("error").isBoolean()) {
-                throw new MalformedException("a field must be true or false: field=error");
-            }
-            return new Ended(text(message, "reason"), message.path("error").booleanValue());
+            return new Ended(text(message, "reason"), flag(message, "error"));
         }
 
         private static WorkerStats stats(JsonNode message) throws MalformedException {
@@ -290,12 +315,9 @@ public sealed interface WorkerMessage {
                 throw new MalformedException("a ledger's column must be below " + LedgerLayout.MAX_COLUMNS + ": column="
                     + column);
             }
-            if (!message.path("passed").isBoolean()) {
-                throw new MalformedException("a field must be true or false: field=passed");
-            }
             return new Share(digits(message, "name", NAME), digits(message, "handle", HANDLE),
                 number(message, "bytes"), (int) column, number(message, "chargedBytes"),
-                message.path("passed").booleanValue());
+                flag(message, "passed"));
         }
 
         private static String digest(JsonNode message) throws MalformedException {
@@ -330,6 +352,13 @@ public sealed interface WorkerMessage {
         /** A number whose sums stay in a long, whatever workers report. */
         private static long bounded(JsonNode object, String field) throws MalformedException {
             return Math.min(MAX_AMOUNT, number(object, field));
+        }
+
+        private static boolean flag(JsonNode object, String field) throws MalformedException {
+            if (!object.path(field).isBoolean()) {
+                throw new MalformedException("a field must be true or false: field=" + field);
+            }
+            return object.path(field).booleanValue();
         }
 
         private static String text(JsonNode object, String field) throws MalformedException {

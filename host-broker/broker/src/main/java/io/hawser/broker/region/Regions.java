@@ -78,7 +78,15 @@ public final class Regions {
         CompletableFuture<RegionView> created = new CompletableFuture<>();
         context.loop().execute(() -> {
             try {
-                created.complete(open(settings).view());
+                Region region = open(settings);
+                context.sessions().admission().markInUse(settings.vgpu()).whenComplete((now, failure) -> {
+                    if (failure == null) {
+                        created.complete(region.view());
+                    } else {
+                        close(region, failure.getMessage()).thenRun(() -> created.completeExceptionally(
+                            new RegionException(RegionException.Kind.CONFLICT, failure.getMessage())));
+                    }
+                });
             } catch (RegionException | RuntimeException e) {
                 created.completeExceptionally(e);
             }

@@ -5,6 +5,7 @@ import io.hawser.broker.model.Guest;
 import io.hawser.broker.model.Refusal;
 import io.hawser.broker.model.RefusedException;
 import io.hawser.broker.pool.Assignment;
+import io.hawser.broker.pool.LedgerSlot;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.session.Session;
 import io.hawser.broker.session.SessionStart;
@@ -147,6 +148,7 @@ final class Slot implements SessionStart.Door {
             return;
         }
         session.onCancel(reason -> region.guarded(() -> refuse(Refusal.CAPACITY, reason)));
+        session.useEnd(this::give);
         memory.start(session.id(), locked ? RegionLayout.LIVENESS_LOCK : RegionLayout.LIVENESS_BEAT);
         wake();
         region.changed();
@@ -183,12 +185,28 @@ final class Slot implements SessionStart.Door {
         // Before the worker gets the session: a guest that reads WELCOME in any other host state counts its session as
         // lost.
         memory.hostState(RegionLayout.HOST_SERVING);
+        giveDoorbell(worker);
+        worker.assign(session.assignment(place()), region.descriptor());
+    }
+
+    private void giveDoorbell(Worker worker) throws IOException {
         if (region.doorbell(number) >= 0) {
             worker.giveDoorbell(region.doorbell(number));
         }
-        worker.assign(session.assignment(new Assignment.Place(region.geometry().regionBytes(),
-            region.geometry().slotCount(), number, claim.kind(), claim.mapAddress(), region.epoch())),
-            region.descriptor());
+    }
+
+    private Assignment.Place place() {
+        return new Assignment.Place(region.geometry().regionBytes(), region.geometry().slotCount(), number,
+            claim.kind(), claim.mapAddress(), region.epoch());
+    }
+
+    /** Gives the running session to a further worker: the slot stays as it is, since the guest notices nothing. */
+    private void give(Worker worker, LedgerSlot ledger, int socket) throws IOException {
+        if (phase != Phase.SERVING || region.isFailed()) {
+            throw new IOException("the region of the session's guest is gone: " + peer());
+        }
+        giveDoorbell(worker);
+        worker.assign(session.assignment(place(), ledger), region.descriptor());
     }
 
     @Override

@@ -4,6 +4,7 @@ import io.hawser.broker.access.Needs;
 import io.hawser.broker.access.Role;
 import io.hawser.broker.view.BrokerInfo;
 import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.PeerInfo;
 import io.hawser.broker.view.RegionInfo;
 import io.hawser.broker.view.SessionInfo;
 import jakarta.ws.rs.Consumes;
@@ -13,6 +14,7 @@ import jakarta.ws.rs.POST;
 import jakarta.ws.rs.Path;
 import jakarta.ws.rs.PathParam;
 import jakarta.ws.rs.Produces;
+import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
@@ -28,17 +30,29 @@ public interface BrokerApi {
     @Needs(Role.VIEWER)
     BrokerInfo getBroker();
 
+    /** The brokers of the pool, by number; empty when this one is alone. */
+    @GET
+    @Path("/brokers")
+    @Needs(Role.VIEWER)
+    List<PeerInfo> listBrokers();
+
+    /** Removes a silent broker from the pool; 404 when it does not exist, 409 when it answers. */
+    @DELETE
+    @Path("/brokers/{name}")
+    @Needs(Role.ADMIN)
+    CompletionStage<Void> removeBroker(@PathParam("name") String name);
+
     /** The GPUs that workers see. */
     @GET
     @Path("/gpus")
     @Needs(Role.VIEWER)
-    List<GpuInfo> listGpus();
+    List<GpuInfo> listGpus(@QueryParam("broker") String broker);
 
     /** The sessions, oldest first. */
     @GET
     @Path("/sessions")
     @Needs(Role.VIEWER)
-    List<SessionInfo> listSessions();
+    List<SessionInfo> listSessions(@QueryParam("broker") String broker);
 
     /** A session; 404 when it does not exist. */
     @GET
@@ -56,7 +70,7 @@ public interface BrokerApi {
     @GET
     @Path("/regions")
     @Needs(Role.VIEWER)
-    List<RegionInfo> listRegions();
+    List<RegionInfo> listRegions(@QueryParam("broker") String broker);
 
     /** Opens a region; 400 for invalid settings, 409 for a conflict. */
     @POST

@@ -1,6 +1,7 @@
 package io.hawser.broker.rest;
 
 import io.hawser.broker.LoopPulse;
+import io.hawser.broker.admin.PoolView;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.door.FrontDoor;
 import io.hawser.broker.jail.Confinement;
@@ -15,7 +16,8 @@ import io.hawser.broker.store.Database;
 import io.hawser.broker.turns.TurnMode;
 import io.hawser.broker.view.BrokerInfo;
 import io.hawser.broker.view.GpuInfo;
-import io.hawser.broker.view.GpuInventory;
+import io.hawser.broker.view.PeerInfo;
+import io.hawser.broker.view.PoolInventory;
 import io.hawser.broker.view.RegionInfo;
 import io.hawser.broker.view.SessionInfo;
 import io.hawser.cuda.generated.Description;
@@ -30,6 +32,7 @@ import jakarta.ws.rs.core.Response;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
@@ -57,7 +60,9 @@ public class BrokerResource implements BrokerApi {
     @Inject
     Database database;
     @Inject
-    GpuInventory gpus;
+    PoolInventory inventory;
+    @Inject
+    PoolView members;
     @Inject
     SessionRegistry sessions;
     @Inject
@@ -83,36 +88,48 @@ public class BrokerResource implements BrokerApi {
             http.url().startsWith("https:"), new BrokerInfo.Pool(pool.size(), pool.grown(), pool.ready(),
                 pool.starting(), pool.assigned(), pool.failures(), pool.lastFailure(),
                 pool.waiting().values().stream().mapToInt(Integer::intValue).sum()),
-            libraries);
+            libraries, members.name(), members.problem());
     }
 
     @Override
-    public List<GpuInfo> listGpus() {
-        return gpus.list();
+    public List<PeerInfo> listBrokers() {
+        return inventory.brokers();
     }
 
     @Override
-    public List<SessionInfo> listSessions() {
-        return sessions.list().stream().map(SessionInfo::of).toList();
+    public CompletionStage<Void> removeBroker(String name) {
+        return VgpuResource.withStatus(members.remove(name));
+    }
+
+    @Override
+    public List<GpuInfo> listGpus(String broker) {
+        return inventory.of(broker).gpus();
+    }
+
+    @Override
+    public List<SessionInfo> listSessions(String broker) {
+        return inventory.of(broker).sessions();
     }
 
     @Override
     public SessionInfo getSession(long id) {
-        return sessions.find(id).map(SessionInfo::of).orElseThrow(() -> missing(id));
+        return inventory.session(id).orElseThrow(() -> missing(id));
     }
 
     @Override
     public CompletionStage<Void> endSession(long id) {
-        return sessions.end(id, "the administrator ended the session").thenAccept(existed -> {
-            if (!existed) {
-                throw missing(id);
-            }
-        });
+        Optional<CompletableFuture<Void>> elsewhere = members.endSession(id);
+        return elsewhere.isPresent() ? VgpuResource.withStatus(elsewhere.get())
+            : sessions.end(id, "the administrator ended the session").thenAccept(existed -> {
+                if (!existed) {
+                    throw missing(id);
+                }
+            });
     }
 
     @Override
-    public List<RegionInfo> listRegions() {
-        return regions.list().stream().map(RegionInfo::of).toList();
+    public List<RegionInfo> listRegions(String broker) {
+        return inventory.of(broker).regions();
     }
 
     @Override
@@ -123,12 +140,13 @@ public class BrokerResource implements BrokerApi {
         } catch (IllegalArgumentException e) {
             throw new BadRequestException(e.getMessage());
         }
-        return withStatus(regions.create(settings).thenApply(RegionInfo::of));
+        return withStatus(regions.create(settings)
+            .thenApply(region -> RegionInfo.of(region, members.name())));
     }
 
     @Override
     public RegionInfo getRegion(String name) {
-        return regions.find(name).map(RegionInfo::of)
+        return regions.find(name).map(region -> RegionInfo.of(region, members.name()))
             .orElseThrow(() -> new NotFoundException("there is no such region: region=" + Printable.text(name, 64)));
     }
 

@@ -6,6 +6,7 @@ import io.hawser.broker.access.Credentials;
 import io.hawser.broker.access.Identity;
 import io.hawser.broker.access.Role;
 import io.hawser.broker.access.UsersFile;
+import io.hawser.broker.audit.AuditEntry;
 import io.hawser.broker.audit.AuditLog;
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.store.Database;
@@ -21,6 +22,7 @@ import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.enterprise.event.Observes;
 import jakarta.inject.Inject;
 import java.net.InetAddress;
+import java.time.Instant;
 import java.util.Set;
 import java.util.concurrent.CompletionStage;
 
@@ -71,6 +73,20 @@ public class Gate {
     /** Authenticates callers. */
     public Access access() {
         return access;
+    }
+
+    /**
+     * Writes an entry that the broker has deleted an expired vGPU, or failed to.
+     *
+     * @param failure why it failed; empty for a success.
+     */
+    public void noteExpired(String vgpu, String failure) {
+        AuditLog log = audit;
+        if (log != null) {
+            // An admin's act: its creator has ordered the deletion together with the vGPU.
+            log.add(new AuditEntry(0, Instant.now(), "the broker", Role.ADMIN.label(), "", "expireVgpu", "name=" + vgpu,
+                failure.isEmpty() ? "done" : "failed", failure));
+        }
     }
 
     /** The audit log; null before {@link #open}. */

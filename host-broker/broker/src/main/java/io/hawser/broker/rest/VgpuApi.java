@@ -4,6 +4,7 @@ import io.hawser.broker.access.Needs;
 import io.hawser.broker.access.Role;
 import io.hawser.broker.view.TokenInfo;
 import io.hawser.broker.view.VgpuInfo;
+import io.hawser.broker.view.VgpuStatistics;
 import jakarta.ws.rs.Consumes;
 import jakarta.ws.rs.DELETE;
 import jakarta.ws.rs.DefaultValue;
@@ -18,30 +19,40 @@ import jakarta.ws.rs.core.MediaType;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import org.jboss.resteasy.reactive.ResponseStatus;
+import org.jboss.resteasy.reactive.RestResponse;
 
 /** The operations of openapi.yml on vGPUs and their tokens, by their operationId; a test compares the two. */
 @Path("/api/v1")
 @Produces(MediaType.APPLICATION_JSON)
 public interface VgpuApi {
-    /** The vGPUs, by name. */
+    /** The vGPUs, by name; with a query those of one broker that have all its labels; 400 for text that is no label. */
     @GET
     @Path("/vgpus")
     @Needs(Role.VIEWER)
-    List<VgpuInfo> listVgpus();
+    List<VgpuInfo> listVgpus(@QueryParam("label") List<String> labels, @QueryParam("broker") String broker);
 
-    /** Creates and places a vGPU; 400 when it is invalid, 409 for a conflict, 503 when the broker cannot do it now. */
+    /**
+     * Creates and places a vGPU; 400 when it is invalid, 409 for a conflict, 503 when the broker cannot do it now. With
+     * {@code idempotent}, 200 for an equal vGPU that exists.
+     */
     @POST
     @Path("/vgpus")
     @Needs(Role.OPERATOR)
-    @ResponseStatus(201)
     @Consumes(MediaType.APPLICATION_JSON)
-    CompletionStage<VgpuInfo> createVgpu(VgpuRequest request);
+    CompletionStage<RestResponse<VgpuInfo>> createVgpu(
+        @QueryParam("idempotent") @DefaultValue("false") boolean idempotent, VgpuRequest request);
 
     /** A vGPU; 404 when it does not exist. */
     @GET
     @Path("/vgpus/{name}")
     @Needs(Role.VIEWER)
     VgpuInfo getVgpu(@PathParam("name") String name);
+
+    /** The totals of a vGPU's sessions; 404 when it does not exist. */
+    @GET
+    @Path("/vgpus/{name}/statistics")
+    @Needs(Role.VIEWER)
+    VgpuStatistics getVgpuStatistics(@PathParam("name") String name);
 
     /** Changes the given fields; 412 when the owner is not the expected one. */
     @PATCH
@@ -75,13 +86,17 @@ public interface VgpuApi {
     @Needs(Role.OPERATOR)
     List<TokenInfo> listAllTokens(@QueryParam("acceptsOldProof") Boolean acceptsOldProof);
 
-    /** Creates a token; only this answer contains its secret. */
+    /**
+     * Creates a token; only this answer contains its secret. With {@code replace}, the token replaces those of the same
+     * note.
+     */
     @POST
     @Path("/vgpus/{name}/tokens")
     @Needs(Role.OPERATOR)
     @ResponseStatus(201)
     @Consumes(MediaType.APPLICATION_JSON)
-    CompletionStage<NewToken> createToken(@PathParam("name") String name, TokenRequest request);
+    CompletionStage<NewToken> createToken(@PathParam("name") String name,
+        @QueryParam("replace") @DefaultValue("false") boolean replace, TokenRequest request);
 
     /** Revokes a token and ends its sessions. */
     @DELETE

@@ -3,10 +3,13 @@ package io.hawser.broker.rest;
 import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.admin.VgpuService;
 import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.vgpu.VgpuTable;
+import io.hawser.broker.view.PoolInventory;
 import io.hawser.broker.view.TokenInfo;
 import io.hawser.broker.view.VgpuInfo;
 import io.hawser.broker.view.VgpuInventory;
+import io.hawser.broker.view.VgpuStatistics;
 import io.smallrye.common.annotation.NonBlocking;
 import jakarta.inject.Inject;
 import jakarta.ws.rs.WebApplicationException;
@@ -16,6 +19,7 @@ import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import org.jboss.resteasy.reactive.RestResponse;
 
 /** Answers reads from published state; changes wait for the event loop without blocking a thread. */
 @NonBlocking
@@ -25,23 +29,32 @@ public class VgpuResource implements VgpuApi {
     @Inject
     VgpuInventory inventory;
     @Inject
+    PoolInventory pool;
+    @Inject
+    SessionRegistry sessions;
+    @Inject
     VgpuService service;
     @Inject
     TokenService tokens;
 
     @Override
-    public List<VgpuInfo> listVgpus() {
-        return inventory.list();
+    public List<VgpuInfo> listVgpus(List<String> labels, String broker) {
+        try {
+            return pool.vgpus(labels, broker);
+        } catch (VgpuException e) {
+            throw problem(e);
+        }
     }
 
     @Override
-    public CompletionStage<VgpuInfo> createVgpu(VgpuRequest request) {
+    public CompletionStage<RestResponse<VgpuInfo>> createVgpu(boolean idempotent, VgpuRequest request) {
         if (request == null) {
             throw problem(new VgpuException(VgpuException.Kind.INVALID, "a vGPU must have a name"));
         }
         try {
-            return withStatus(service.create(request.name(), request.fields().draft())
-                .thenApply(inventory::info));
+            return withStatus(service.create(request.name(), request.fields().draft(), request.broker(), idempotent)
+                .thenApply(created -> RestResponse.status(created.isNew() ? RestResponse.Status.CREATED
+                    : RestResponse.Status.OK, inventory.info(created.view()))));
         } catch (VgpuException e) {
             throw problem(e);
         }
@@ -49,7 +62,13 @@ public class VgpuResource implements VgpuApi {
 
     @Override
     public VgpuInfo getVgpu(String name) {
-        return vgpus.find(name).map(inventory::info)
+        return pool.vgpu(name)
+            .orElseThrow(() -> problem(VgpuException.missing(name)));
+    }
+
+    @Override
+    public VgpuStatistics getVgpuStatistics(String name) {
+        return vgpus.find(name).map(view -> VgpuStatistics.of(sessions.usage(name)))
             .orElseThrow(() -> problem(VgpuException.missing(name)));
     }
 
@@ -86,9 +105,9 @@ public class VgpuResource implements VgpuApi {
     }
 
     @Override
-    public CompletionStage<NewToken> createToken(String name, TokenRequest request) {
+    public CompletionStage<NewToken> createToken(String name, boolean replace, TokenRequest request) {
         return withStatus(tokens.create(name, request == null ? null : request.note(),
-            request == null ? null : request.expires()).thenApply(NewToken::of));
+            request == null ? null : request.expires(), replace).thenApply(NewToken::of));
     }
 
     @Override
@@ -97,7 +116,7 @@ public class VgpuResource implements VgpuApi {
     }
 
     /** Maps a failure of vGPUs to its HTTP status. */
-    private static <T> CompletionStage<T> withStatus(CompletionStage<T> stage) {
+    static <T> CompletionStage<T> withStatus(CompletionStage<T> stage) {
         return stage.exceptionallyCompose(failure -> {
             Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
             return CompletableFuture.failedFuture(cause instanceof VgpuException known ? problem(known) : cause);

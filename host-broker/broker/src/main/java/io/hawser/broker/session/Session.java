@@ -12,6 +12,7 @@ import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerRequest;
 import io.hawser.broker.posix.PosixException;
 import io.hawser.shm.wire.RecordLayout;
+import java.io.IOException;
 import java.security.MessageDigest;
 import java.time.Instant;
 import java.util.HexFormat;
@@ -40,6 +41,12 @@ public final class Session implements WorkerRequest {
     private Assignment.Offer offer; // of RDMA; null without one
     private byte[] nonce = {}; // of the guest's HELLO; empty: no connection may join
     private int stripes;
+    private GuestEnd guestEnd = this::giveSocket;
+    private boolean isMoving; // to another GPU
+    private Worker former; // the last worker before the present one; null for none
+    private WorkerStats formerTotals = WorkerStats.NONE;
+    private WorkerStats earlierTotals = WorkerStats.NONE; // of the workers before the former one
+    private WorkerStats totals = WorkerStats.NONE; // of the present worker
     private volatile SessionView view;
 
     /** Chooses a session's GPUs. */
@@ -112,6 +119,70 @@ public final class Session implements WorkerRequest {
     public Assignment assignment(Assignment.Place place) {
         return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, slot,
             offer);
+    }
+
+    /**
+     * The session's parameters for a further worker, which gets no offer of RDMA.
+     *
+     * @param place as in {@link #assignment(Assignment.Place)}.
+     * @param other the further worker's slot in the ledger.
+     */
+    public Assignment assignment(Assignment.Place place, LedgerSlot other) {
+        return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, other,
+            null);
+    }
+
+    /** Sets the guest's end; without this call it is the socket that the worker passes. */
+    public void useEnd(GuestEnd end) {
+        guestEnd = end;
+    }
+
+    /** The guest's end, for a further worker. Event loop only. */
+    public GuestEnd guestEnd() {
+        return guestEnd;
+    }
+
+    private void giveSocket(Worker other, LedgerSlot place, int socket) throws IOException {
+        if (socket < 0) {
+            throw new IOException("the session's worker has not passed its guest's socket: sessionId=" + id);
+        }
+        other.assign(assignment(null, place), socket);
+    }
+
+    /** The worker that serves the session; null while it waits for one. Event loop only. */
+    public Worker worker() {
+        return worker;
+    }
+
+    /** Number of further connections that have joined. Event loop only. */
+    public int stripes() {
+        return stripes;
+    }
+
+    /** Notes that a move of the session begins, or has ended; no connection joins meanwhile. Event loop only. */
+    public void setMoving(boolean now) {
+        isMoving = now;
+    }
+
+    /** Replaces the worker of a running session, on other GPUs; its totals go on. */
+    void replace(Worker other, LedgerSlot place, List<String> gpus) {
+        earlierTotals = earlierTotals.plus(formerTotals);
+        formerTotals = totals;
+        totals = WorkerStats.NONE;
+        former = worker;
+        worker = other;
+        slot = place;
+        offer = null;
+        view = new SessionView(id, guest, other.pid(), started, view.state(), List.copyOf(gpus), memoryBytes,
+            view.statistics());
+    }
+
+    /** Counts the last totals of a worker that {@link #replace} has replaced; ignores those before the former one. */
+    void countFormer(Worker other, WorkerStats last) {
+        if (other == former) {
+            formerTotals = formerTotals.advance(last);
+            sum();
+        }
     }
 
     /**
@@ -193,6 +264,9 @@ public final class Session implements WorkerRequest {
         if (!isGuest || view.state() != SessionState.RUNNING) {
             throw new RefusedException("a connection must join a running session of its own process: sessionId=" + id);
         }
+        if (isMoving) {
+            throw new RefusedException("the session is being moved: sessionId=" + id);
+        }
         if (stripes == RecordLayout.MAX_STRIPES) {
             throw new RefusedException("a session takes no more connections: sessionId=" + id + " max=" + stripes);
         }
@@ -213,6 +287,7 @@ public final class Session implements WorkerRequest {
     void run(Worker taken, LedgerSlot place) {
         worker = taken;
         slot = place;
+        totals = WorkerStats.NONE;
         view = new SessionView(id, guest, taken.pid(), started, SessionState.RUNNING, view.gpus(), memoryBytes,
             WorkerStats.NONE);
     }
@@ -222,8 +297,13 @@ public final class Session implements WorkerRequest {
         change(SessionState.ENDING, view.statistics());
     }
 
-    void count(WorkerStats totals) {
-        change(view.state(), view.statistics().advance(totals));
+    void count(WorkerStats now) {
+        totals = totals.advance(now);
+        sum();
+    }
+
+    private void sum() {
+        change(view.state(), view.statistics().advance(earlierTotals.plus(formerTotals).plus(totals)));
     }
 
     /**

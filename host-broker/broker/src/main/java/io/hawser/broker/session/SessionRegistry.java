@@ -12,6 +12,7 @@ import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuState;
 import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.model.WorkerStats;
+import io.hawser.broker.pool.LedgerSlot;
 import io.hawser.broker.pool.Worker;
 import io.hawser.broker.pool.WorkerMessage;
 import io.hawser.broker.posix.PosixException;
@@ -75,14 +76,18 @@ public final class SessionRegistry {
     private final SharedMemory memory;
     private final ConcurrentSkipListMap<Long, Session> sessions = new ConcurrentSkipListMap<>();
     private final Map<Worker, Session> byWorker = new HashMap<>();
+    private final Map<Worker, Session> joining = new HashMap<>(); // workers that may get a session of another one
+    private final Map<Worker, Session> left = new HashMap<>(); // workers whose session has moved to another one
     private final CpuShares<Worker> cpu;
     private final SessionTurns turns;
     private final Swapping swapping;
+    private Admission admission = Admission.ALONE;
     private long nextId = 1;
     private boolean closed;
     private volatile long startedCount;
     // Guarded by this, together with the removal of sessions: a reader never sees a total shrink.
     private WorkerStats retired = WorkerStats.NONE;
+    private final Map<String, VgpuUsage> usages = new HashMap<>(); // without running sessions' totals; guarded as well
 
     /**
      * Makes an empty registry.
@@ -112,6 +117,9 @@ public final class SessionRegistry {
     /** Applies a change of a vGPU to its sessions. */
     private void apply(VgpuView before, VgpuView after) {
         if (after == null) {
+            synchronized (this) {
+                usages.remove(before.vgpu().name());
+            }
             return;
         }
         Vgpu vgpu = after.vgpu();
@@ -126,6 +134,21 @@ public final class SessionRegistry {
                 }
             });
         }
+    }
+
+    /**
+     * Makes the sessions those of a member of a pool; the call precedes the first session.
+     *
+     * @param firstId id of the first session; ids of different members must not meet.
+     */
+    public void join(Admission ofPool, long firstId) {
+        admission = ofPool;
+        nextId = firstId;
+    }
+
+    /** The pool's part in the admission of guests. */
+    public Admission admission() {
+        return admission;
     }
 
     /** Sets the listener; the call precedes the first session. */
@@ -147,7 +170,8 @@ public final class SessionRegistry {
             throw new RefusedException("the broker's sessions are all in use: max=" + maxSessions);
         }
         String name = guest.vgpu();
-        String objection = vgpus.objection(name, guest.carrier());
+        String objection = admission.objection(name);
+        objection = objection == null ? vgpus.objection(name, guest.carrier()) : objection;
         objection = objection == null ? swapping.objection(name) : objection;
         if (objection != null) {
             throw new RefusedException(objection);
@@ -228,11 +252,61 @@ public final class SessionRegistry {
         session.await();
     }
 
+    /**
+     * Prepares a further worker for a session, as {@link #attach} does for its first one. The session stays with its
+     * present worker until {@link #replace}. Event loop only.
+     *
+     * @param gpus UUIDs of the worker's GPUs.
+     * @return the worker's slot of the ledger.
+     * @throws IOException when the worker does not receive all; the caller must {@link #withdraw} and kill it.
+     */
+    public LedgerSlot prepare(Session session, Worker worker, List<String> gpus) throws IOException {
+        LedgerSlot slot = ledgers.take(worker, session.vgpu());
+        joining.put(worker, session);
+        cpu.begin(worker, session.vgpu());
+        turns.join(worker, session.vgpu(), gpus);
+        return slot;
+    }
+
+    /** Ends the preparation of a further worker; does nothing for another worker. Event loop only. */
+    public void withdraw(Worker worker) {
+        Session session = joining.remove(worker);
+        if (session != null) {
+            cpu.end(worker, session.vgpu());
+            turns.leave(worker);
+        }
+    }
+
+    /**
+     * Gives a running session to the worker that {@link #prepare} has prepared. The end of the former worker then ends
+     * no session; its slot of the ledger counts until its exit. Event loop only.
+     */
+    public void replace(Session session, Worker worker, LedgerSlot slot, List<String> gpus) {
+        Worker former = session.worker();
+        byWorker.remove(former);
+        cpu.end(former, session.vgpu());
+        turns.leave(former);
+        joining.remove(worker);
+        byWorker.put(worker, session);
+        left.put(former, session);
+        session.replace(worker, slot, gpus);
+        LOG.infof("session %d has moved: vgpu=%s gpus=%s worker=%d workerPid=%d formerWorker=%d", session.id(),
+            session.vgpu(), String.join(",", gpus), worker.id(), worker.pid(), former.id());
+    }
+
+    /** The sessions of a vGPU, oldest first, also those without a worker. Event loop only. */
+    public List<Session> of(String vgpu) {
+        return sessions.values().stream().filter(session -> session.vgpu().equals(vgpu)).toList();
+    }
+
     /** Notes that the worker has the guest's socket or region. Event loop only. */
     @SuppressWarnings("NonAtomicVolatileUpdate") // only the event loop writes
     public void run(Session session, Worker worker) {
         startedCount++;
         Guest guest = session.view().guest();
+        synchronized (this) {
+            usages.merge(guest.vgpu(), VgpuUsage.NONE.withSession(), (usage, one) -> usage.withSession());
+        }
         LOG.infof("session %d started: vgpu=%s gpus=%s carrier=%s key=%s peer=%s program=%s host=%s pid=%d worker=%d "
             + "workerPid=%d", session.id(), guest.vgpu(), String.join(",", session.view().gpus()),
             guest.carrier().label(), guest.keyId(), guest.peer(), guest.program(), guest.host(), guest.pid(),
@@ -277,9 +351,7 @@ public final class SessionRegistry {
     public void handle(Worker worker, WorkerMessage message) {
         Session session = byWorker.get(worker);
         if (session == null) {
-            if (message instanceof WorkerMessage.Kept kept) {
-                swapping.grown(worker, kept.bytes());
-            }
+            handleOther(worker, message);
             return;
         }
         switch (message) {
@@ -306,8 +378,22 @@ public final class SessionRegistry {
             case WorkerMessage.OfMemory shared -> handleMemory(worker, session, shared);
             case WorkerMessage.OfSwap swap -> swapping.handle(worker, swap);
             case WorkerMessage.ProcessMoved moved -> worker.kill("it sent a helper's message: pid=" + moved.pid());
+            case WorkerMessage.OfMove move -> throw new IllegalStateException("a message for the moves: " + move);
             case WorkerMessage.Ready ready -> throw new IllegalStateException("a message for the pool: " + ready);
             case WorkerMessage.Jailed jailed -> throw new IllegalStateException("a message for the jail: " + jailed);
+        }
+    }
+
+    /** Handles a message of a worker that has no session, or not yet. */
+    private void handleOther(Worker worker, WorkerMessage message) {
+        Session expected = joining.get(worker);
+        Session given = left.get(worker);
+        if (given != null && message instanceof WorkerMessage.Stats stats) {
+            given.countFormer(worker, stats.totals());
+        } else if (message instanceof WorkerMessage.Kept kept) {
+            swapping.grown(worker, kept.bytes());
+        } else if (expected != null && message instanceof WorkerMessage.OfImage image) {
+            images.handle(worker, expected.vgpu(), image); // it loads the session's code
         }
     }
 
@@ -351,6 +437,8 @@ public final class SessionRegistry {
     /** Ends the session of a worker that has exited. Event loop only. */
     public void onExit(Worker worker, String reason) {
         images.workerEnded(worker);
+        withdraw(worker);
+        left.remove(worker);
         turns.leave(worker);
         swapping.leave(worker);
         Session session = byWorker.remove(worker);
@@ -365,7 +453,9 @@ public final class SessionRegistry {
         vgpus.leave(session.vgpu()); // first, so that a reader that finds no session finds none counted
         synchronized (this) {
             session.removeSlot();
-            retired = retired.plus(session.view().statistics().retired());
+            WorkerStats totals = session.view().statistics().retired();
+            retired = retired.plus(totals);
+            usages.computeIfPresent(session.vgpu(), (name, usage) -> usage.plus(totals));
             sessions.remove(session.id());
         }
         if (!session.markEndLogged()) {
@@ -406,6 +496,22 @@ public final class SessionRegistry {
             sum = sum.plus(session.view().statistics());
         }
         return sum;
+    }
+
+    /** The use of a vGPU by its sessions. Any thread. */
+    public synchronized VgpuUsage usage(String vgpu) {
+        VgpuUsage usage = usages.getOrDefault(vgpu, VgpuUsage.NONE);
+        for (Session session : sessions.values()) {
+            if (session.vgpu().equals(vgpu)) {
+                usage = usage.plus(session.view().statistics());
+            }
+        }
+        return usage;
+    }
+
+    /** Notes the memory that each vGPU's sessions hold now. Each second. */
+    public synchronized void sampleMemory() {
+        usages.replaceAll((vgpu, usage) -> usage.withBytes(ledgers.usedBytes(vgpu)));
     }
 
     /**

@@ -44,6 +44,7 @@ public final class SessionStart {
     private final Session session;
     private final Door door;
     private CompletableFuture<Worker> taking;
+    private boolean cancelled;
     private int tried;
 
     /** Prepares the start of a session; {@link #take} begins it. */
@@ -54,8 +55,21 @@ public final class SessionStart {
         this.door = door;
     }
 
-    /** Takes a worker, or waits for one. */
+    /** Takes a worker, or waits for one. The vGPU is marked as in use before. */
     public void take() {
+        sessions.admission().markInUse(session.vgpu()).whenComplete((now, failure) -> {
+            if (cancelled) {
+                return;
+            }
+            if (failure == null) {
+                takeWorker();
+            } else {
+                door.failed(Refusal.CAPACITY, failure.getMessage());
+            }
+        });
+    }
+
+    private void takeWorker() {
         tried++;
         taking = pools.take(session);
         taking.whenComplete((worker, failure) -> {
@@ -89,6 +103,9 @@ public final class SessionStart {
 
     /** Gives up the place in the queue for a worker. */
     public void cancel() {
-        taking.cancel(false);
+        cancelled = true;
+        if (taking != null) {
+            taking.cancel(false);
+        }
     }
 }

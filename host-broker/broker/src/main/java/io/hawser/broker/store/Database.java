@@ -18,6 +18,7 @@ import java.sql.Statement;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Properties;
 import java.util.Set;
 import org.flywaydb.core.api.FlywayException;
 import org.jboss.logging.Logger;
@@ -39,14 +40,17 @@ public final class Database implements AutoCloseable {
         + ";TRACE_LEVEL_FILE=0;CACHE_SIZE=2048;RETENTION_TIME=1000";
     private static final String H2_PREFIX = "jdbc:h2:";
     private static final String POSTGRESQL_PREFIX = "jdbc:postgresql:";
+    private static final String DEFAULT_USER = "hawser";
     private static final String TRIED = "a change that was tried";
     private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rw-------");
-    private static final int MAX_CONNECTIONS = 4; // the queue of changes, the audit log, and readers
+    private static final int MAX_CONNECTIONS = 4; // the queue of changes, the audit log, the heartbeat, and readers
     private static final Duration CONNECTION_TIMEOUT = Duration.ofSeconds(10);
+    private static final Duration ANSWER_TIMEOUT = Duration.ofMinutes(2); // more than a rewrite of a table takes
 
     private final Kind kind;
     private final Connections connections;
     private final Path file; // H2's file in the state folder; null for another database
+    private final BrokerConfig.Database settings;
 
     /** Kind of a database. */
     public enum Kind {
@@ -83,10 +87,11 @@ public final class Database implements AutoCloseable {
         T with(Connection connection) throws SQLException;
     }
 
-    private Database(Kind kind, Connections connections, Path file) {
+    private Database(Kind kind, Connections connections, Path file, BrokerConfig.Database settings) {
         this.kind = kind;
         this.connections = connections;
         this.file = file;
+        this.settings = settings;
     }
 
     /**
@@ -110,7 +115,7 @@ public final class Database implements AutoCloseable {
             }
             connections = new Connections(pool(kind, url, settings), kind == Kind.H2);
             Migrations.apply(connections.source());
-            return new Database(kind, connections, file);
+            return new Database(kind, connections, file, settings);
         } catch (SQLException | FlywayException | IOException e) {
             if (connections != null) {
                 connections.close();
@@ -143,7 +148,11 @@ public final class Database implements AutoCloseable {
             .connectionValidator(AgroalConnectionPoolConfiguration.ConnectionValidator.defaultValidator())
             .connectionFactoryConfiguration(factory -> {
                 factory.jdbcUrl(url).connectionProviderClass(kind.driver()).loginTimeout(CONNECTION_TIMEOUT)
-                    .principal(new NamePrincipal(settings.username().orElse(kind == Kind.H2 ? "sa" : "hawser")));
+                    .principal(new NamePrincipal(settings.username().orElse(kind == Kind.H2 ? "sa" : DEFAULT_USER)));
+                if (kind == Kind.POSTGRESQL) {
+                    // A server that is gone without a word must not hold the acts for the kernel's 15 minutes.
+                    factory.jdbcProperty("socketTimeout", Long.toString(ANSWER_TIMEOUT.toSeconds()));
+                }
                 Optional<String> password = settings.password();
                 if (password.isPresent() || kind == Kind.H2) {
                     factory.credential(new SimplePassword(password.orElse("")));
@@ -156,6 +165,15 @@ public final class Database implements AutoCloseable {
     /** A URL without parts that may be secret: its parameters, and a password before an @. */
     static String shown(String url) {
         return url.replaceFirst("[?;].*", "").replaceFirst("//[^/@]*@", "//");
+    }
+
+    /** Waits for notifications on a channel. PostgreSQL only. */
+    public Notifications notifications(String channel) {
+        Properties properties = new Properties();
+        properties.put("user", settings.username().orElse(DEFAULT_USER));
+        settings.password().ifPresent(password -> properties.put("password", password));
+        properties.put("loginTimeout", Long.toString(CONNECTION_TIMEOUT.toSeconds()));
+        return new Notifications(settings.url().orElseThrow().strip(), properties, channel);
     }
 
     /** Kind of this database. */

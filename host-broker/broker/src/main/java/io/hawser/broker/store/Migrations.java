@@ -6,6 +6,10 @@ import java.io.InputStreamReader;
 import java.io.Reader;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.Collection;
 import java.util.List;
 import java.util.stream.Stream;
@@ -22,15 +26,31 @@ import org.flywaydb.core.api.resource.LoadableResource;
 final class Migrations {
     /** Listed by name, because the class loader of the packaged broker lists no folders. A test compares the list. */
     static final List<String> FILES = List.of("V1__vgpus_and_tokens.sql", "V2__audit.sql",
-        "V4__audit_kinds.sql", "V5__communication.sql", "V6__swappable.sql", "V7__rdma.sql");
+        "V4__audit_kinds.sql", "V5__communication.sql", "V6__swappable.sql", "V7__rdma.sql",
+        "V8__expiry_and_labels.sql", "V9__pool.sql");
+    /** The version of this broker's schema: that of the last file. */
+    static final int VERSION = Integer.parseInt(FILES.getLast().substring(1, FILES.getLast().indexOf("__")));
     /** Folder of the files. */
     static final String FOLDER = "db/migration/";
 
     private Migrations() {
     }
 
-    static void apply(DataSource source) {
+    /**
+     * Migrates the schema to the current version. A newer schema stays, if its rule permits this broker.
+     *
+     * @throws SQLException when a newer broker's schema does not; the message says so.
+     */
+    static void apply(DataSource source) throws SQLException {
         apply(source, MigrationVersion.LATEST);
+        try (Connection connection = source.getConnection(); Statement statement = connection.createStatement();
+            ResultSet row = statement.executeQuery("select max(least) from schema_rule")) {
+            row.next();
+            if (row.getInt(1) > VERSION) {
+                throw new SQLException("a newer broker has migrated the database, which this one must not use any more:"
+                    + " schema=" + VERSION + " leastSchema=" + row.getInt(1) + " (upgrade this broker)");
+            }
+        }
     }
 
     /** Migrates the schema to a version, as a broker of that version did. */

@@ -9,6 +9,7 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Optional;
 
 /** Tokens in the database. Each method runs in its caller's transaction. */
 public final class TokenStore {
@@ -27,12 +28,26 @@ public final class TokenStore {
         try (PreparedStatement select = connection.prepareStatement("select " + COLUMNS
             + " from token order by created, key_id"); ResultSet rows = select.executeQuery()) {
             while (rows.next()) {
-                all.add(new Token(rows.getString("key_id"), rows.getString("vgpu"), keys(rows),
-                    rows.getString("note"), VgpuStore.time(rows, "created"), VgpuStore.time(rows, "expires"),
-                    VgpuStore.time(rows, "last_used")));
+                all.add(token(rows));
             }
         }
         return all;
+    }
+
+    /** A token by its key id. */
+    public static Optional<Token> find(Connection connection, String keyId) throws SQLException {
+        try (PreparedStatement select = connection.prepareStatement("select " + COLUMNS
+            + " from token where key_id = ?")) {
+            select.setString(1, keyId);
+            try (ResultSet row = select.executeQuery()) {
+                return row.next() ? Optional.of(token(row)) : Optional.empty();
+            }
+        }
+    }
+
+    private static Token token(ResultSet row) throws SQLException {
+        return new Token(row.getString("key_id"), row.getString("vgpu"), keys(row), row.getString("note"),
+            VgpuStore.time(row, "created"), VgpuStore.time(row, "expires"), VgpuStore.time(row, "last_used"));
     }
 
     private static Token.Keys keys(ResultSet row) throws SQLException {

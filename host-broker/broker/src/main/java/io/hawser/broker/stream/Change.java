@@ -35,10 +35,10 @@ public record Change(Instant time, @JsonInclude(JsonInclude.Include.NON_NULL) Br
 
     /** The differences from the first picture to the second. */
     static Change between(Picture before, Picture after) {
-        Difference<String, GpuInfo> gpus = Difference.of(before.gpus(), after.gpus(), GpuInfo::uuid);
+        Difference<String, GpuInfo> gpus = Difference.of(before.gpus(), after.gpus(), GpuInfo::key);
         Difference<String, VgpuInfo> vgpus = Difference.of(before.vgpus(), after.vgpus(), VgpuInfo::name);
         Difference<Long, SessionInfo> sessions = Difference.of(before.sessions(), after.sessions(), SessionInfo::id);
-        Difference<String, RegionInfo> regions = Difference.of(before.regions(), after.regions(), RegionInfo::name);
+        Difference<String, RegionInfo> regions = Difference.of(before.regions(), after.regions(), RegionInfo::key);
         return new Change(after.time(), after.broker().equals(before.broker()) ? null : after.broker(),
             gpus.changed(), gpus.removed(), vgpus.changed(), vgpus.removed(), sessions.changed(), sessions.removed(),
             regions.changed(), regions.removed());

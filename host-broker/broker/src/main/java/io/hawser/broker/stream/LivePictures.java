@@ -1,7 +1,8 @@
 package io.hawser.broker.stream;
 
 import io.hawser.broker.rest.BrokerResource;
-import io.hawser.broker.rest.VgpuResource;
+import io.hawser.broker.view.PoolInventory;
+import io.hawser.broker.view.Shown;
 import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.inject.Inject;
 import java.time.Instant;
@@ -12,11 +13,20 @@ class LivePictures implements PictureSource {
     @Inject
     BrokerResource broker;
     @Inject
-    VgpuResource vgpus;
+    PoolInventory pool;
 
     @Override
     public Picture take() {
-        return new Picture(Instant.now(), broker.getBroker(), broker.listGpus(), vgpus.listVgpus(),
-            broker.listSessions(), broker.listRegions());
+        return picture(pool.own());
+    }
+
+    @Override
+    public Picture takeAll() {
+        return picture(pool.all());
+    }
+
+    private Picture picture(Shown shown) {
+        return new Picture(Instant.now(), broker.getBroker(), shown.gpus(), shown.vgpus(), shown.sessions(),
+            shown.regions());
     }
 }

@@ -22,6 +22,7 @@ final class Notices {
 
     /** Adds the events for the differences of two pictures. */
     void compare(Picture before, Picture after) {
+        pool(before.broker().poolProblem(), after.broker().poolProblem());
         each(before.gpus(), after.gpus(), GpuInfo::uuid, this::gpu);
         each(before.vgpus(), after.vgpus(), VgpuInfo::name, this::vgpu);
         each(before.regions(), after.regions(), RegionInfo::name, this::region);
@@ -41,12 +42,29 @@ final class Notices {
         old.values().forEach(gone -> onDifference.accept(gone, null));
     }
 
+    private void pool(String before, String after) {
+        // The time in a problem's text grows, which is no news.
+        if (before.isEmpty() != after.isEmpty() || !withoutNumbers(before).equals(withoutNumbers(after))) {
+            add(Event.Kind.ADMIN, after.isEmpty() ? Event.Severity.INFO : Event.Severity.ERROR, "", after.isEmpty()
+                ? "The broker is a member of its pool in good standing again" : "Pool: " + after);
+        }
+    }
+
+    private static String withoutNumbers(String text) {
+        return text.replaceAll("[0-9]+", "");
+    }
+
     private void gpu(GpuInfo was, GpuInfo now) {
         if (was == null) {
             add(Event.Kind.GPU, Event.Severity.INFO, "", "GPU " + now.name() + " is there: " + now.uuid());
         } else if (now == null) {
             add(Event.Kind.GPU, Event.Severity.ERROR, "", "GPU " + was.name() + " is gone: " + was.uuid());
             return;
+        }
+        if (now.drained() != (was != null && was.drained())) {
+            add(Event.Kind.GPU, Event.Severity.INFO, "", "GPU " + now.index() + " " + now.name()
+                + (now.drained() ? " is drained and gets no further vGPUs (" : " gets vGPUs again (") + now.uuid()
+                + ")");
         }
         String before = was == null ? "ok" : was.health();
         if (!now.health().equals(before)) {

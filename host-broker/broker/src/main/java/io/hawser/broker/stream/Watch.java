@@ -52,6 +52,7 @@ public class Watch {
     // Only the thread uses the fields below.
     private EventFeed feed;
     private Picture last;
+    private Picture shown; // to the clients; null without one
     private Frame lastFrame;
     private long sampledNs = startNs;
 
@@ -144,23 +145,30 @@ public class Watch {
         List<SessionInfo> over = new ArrayList<>();
         SessionView ended;
         while ((ended = feed.pollOver()) != null) {
-            over.add(SessionInfo.of(ended));
+            over.add(SessionInfo.of(ended, ""));
         }
         Picture now = pictures.take();
         sample(nowNs, over, now);
         Picture before = last;
         last = now;
-        lastFrame = null;
         if (before != null) {
-            notices.compare(before, now);
-            if (hub.size() > 0) {
-                Change change = Change.between(before, now);
-                if (!change.isNothing()) {
-                    hub.send(frame("change", change));
-                }
+            notices.compare(before, now); // other brokers of the pool report their own
+        }
+        show();
+        hub.tick();
+    }
+
+    /** Shows the clients what has changed in the pool. */
+    private void show() {
+        lastFrame = null;
+        Picture before = shown;
+        shown = hub.size() > 0 ? pictures.takeAll() : null;
+        if (before != null && shown != null) {
+            Change change = Change.between(before, shown);
+            if (!change.isNothing()) {
+                hub.send(frame("change", change));
             }
         }
-        hub.tick();
     }
 
     private void sample(long nowNs, List<SessionInfo> over, Picture now) {
@@ -180,7 +188,8 @@ public class Watch {
 
     private Frame picture() {
         if (lastFrame == null) {
-            lastFrame = frame("picture", last);
+            shown = shown == null ? pictures.takeAll() : shown;
+            lastFrame = frame("picture", shown);
         }
         return lastFrame;
     }

@@ -15,9 +15,16 @@ import io.hawser.broker.model.Device;
  * @param exclusive name of the vGPU that uses the GPU exclusively; empty when none does.
  * @param shared name of one vGPU placed on it; empty when none is.
  * @param failing whether workers for it fail to start.
+ * @param drained whether it gets no vGPU, because an operator drains it.
  */
 public record GpuLoad(Device device, int vgpus, int shares, Reserved reserved, int contexts,
-    long contextBytes, String exclusive, String shared, boolean failing) {
+    long contextBytes, String exclusive, String shared, boolean failing, boolean drained) {
+
+    /** The same load with more contexts. */
+    GpuLoad withContexts(int more) {
+        return new GpuLoad(device, vgpus, shares, reserved, contexts + more, contextBytes, exclusive, shared, failing,
+            drained);
+    }
 
     /** Memory reserved by all vGPUs. */
     public long reservedBytes() {

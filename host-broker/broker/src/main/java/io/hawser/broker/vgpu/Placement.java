@@ -11,6 +11,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.stream.Collectors;
 
 /**
  * Chooses the GPUs of a vGPU. On each GPU it keeps two limits:
@@ -26,6 +27,7 @@ import java.util.Optional;
  */
 public record Placement(Policy policy, double overcommit) {
     private static final double MOST_OVERCOMMIT = 16;
+    private static final int MAX_OBJECTIONS = 8; // bounds a message: a pool may have thousands of GPUs
 
     /** The preferred GPU for a vGPU that accepts any; among equals, the first in the workers' order. */
     public enum Policy implements Labelled {
@@ -86,20 +88,87 @@ public record Placement(Policy policy, double overcommit) {
         return uuids;
     }
 
+    /**
+     * As {@link #place}, with the exception of requests.
+     *
+     * @throws VgpuException when a rule forbids every choice; the message names it.
+     */
+    public List<String> placeOn(Vgpu vgpu, List<GpuLoad> gpus) throws VgpuException {
+        try {
+            return place(vgpu, gpus);
+        } catch (NoPlaceException e) {
+            throw VgpuException.conflict(e.getMessage());
+        }
+    }
+
     private GpuLoad any(Vgpu vgpu, List<GpuLoad> gpus) throws NoPlaceException {
-        List<String> objections = new ArrayList<>();
-        List<GpuLoad> possible = new ArrayList<>();
-        for (GpuLoad gpu : gpus) {
-            String objection = objection(vgpu, gpu);
-            if (objection == null) {
-                possible.add(gpu);
-            } else {
-                objections.add(objection);
+        Search search = search(vgpu);
+        gpus.forEach(search::offer);
+        return search.result();
+    }
+
+    /** Begins the search for a GPU for a vGPU that accepts any. */
+    public Search search(Vgpu vgpu) {
+        return new Search(vgpu, Comparator.comparing(GpuLoad::failing).thenComparing(policy.order));
+    }
+
+    /** A search among GPUs that come one by one. For one thread. */
+    public final class Search {
+        private final Vgpu vgpu;
+        private final Comparator<GpuLoad> order;
+        private final List<GpuLoad> refused = new ArrayList<>(); // the first ones, for the message
+        private int offered;
+        private GpuLoad best; // null until one fits
+
+        private Search(Vgpu vgpu, Comparator<GpuLoad> order) {
+            this.vgpu = vgpu;
+            this.order = order;
+        }
+
+        /**
+         * Offers a GPU with its present reservations, without this vGPU.
+         *
+         * @return whether it fits and is better than all earlier ones.
+         */
+        public boolean offer(GpuLoad gpu) {
+            offered++;
+            if (best != null && order.compare(gpu, best) >= 0) {
+                return false; // the first of equals counts
+            }
+            if (!fits(vgpu, gpu)) {
+                if (refused.size() < MAX_OBJECTIONS) {
+                    refused.add(gpu);
+                }
+                return false;
+            }
+            best = gpu;
+            return true;
+        }
+
+        /**
+         * The best GPU.
+         *
+         * @return one of the offered objects.
+         * @throws VgpuException when a rule forbids every choice; the message names it.
+         */
+        public GpuLoad best() throws VgpuException {
+            try {
+                return result();
+            } catch (NoPlaceException e) {
+                throw VgpuException.conflict(e.getMessage());
             }
         }
-        return possible.stream().min(Comparator.comparing(GpuLoad::failing).thenComparing(policy.order))
-            .orElseThrow(() -> new NoPlaceException("no GPU has a place for the vGPU: vgpu=" + vgpu.name() + ": "
-                + (gpus.isEmpty() ? "the broker has no GPU" : String.join("; ", objections))));
+
+        private GpuLoad result() throws NoPlaceException {
+            if (best != null) {
+                return best;
+            }
+            String objections = refused.stream().map(gpu -> objection(vgpu, gpu)).collect(Collectors.joining("; "));
+            int more = offered - refused.size();
+            throw new NoPlaceException("no GPU has a place for the vGPU: vgpu=" + vgpu.name() + ": "
+                + (offered == 0 ? "the broker has no GPU" : objections)
+                + (more > 0 ? "; further GPUs without a place: gpus=" + more : ""));
+        }
     }
 
     private static List<String> named(Vgpu vgpu, List<GpuLoad> gpus) throws NoPlaceException {
@@ -131,9 +200,21 @@ public record Placement(Policy policy, double overcommit) {
         }
     }
 
+    /** Whether a vGPU fits on a GPU. */
+    private boolean fits(Vgpu vgpu, GpuLoad gpu) {
+        return !gpu.drained() && gpu.exclusive().isEmpty() && !(vgpu.mode() == Sharing.EXCLUSIVE && gpu.vgpus() > 0)
+            && !(vgpu.reserves() && gpu.device().totalBytes() > 0 && vgpu.memoryBytes() > freeBytes(vgpu, gpu));
+    }
+
     /** Why a GPU does not fit; null when it does. */
     private String objection(Vgpu vgpu, GpuLoad gpu) {
+        if (fits(vgpu, gpu)) {
+            return null;
+        }
         String uuid = gpu.device().uuid();
+        if (gpu.drained()) {
+            return "a GPU that is drained gets no vGPU: gpu=" + uuid;
+        }
         if (!gpu.exclusive().isEmpty()) {
             return "a vGPU has the GPU exclusively: gpu=" + uuid + " vgpu=" + gpu.exclusive();
         }
@@ -141,13 +222,9 @@ public record Placement(Policy policy, double overcommit) {
             return "a GPU for exclusive use must have no other vGPU: gpu=" + uuid + " vgpus=" + gpu.vgpus()
                 + " vgpu=" + gpu.shared();
         }
-        long total = gpu.device().totalBytes();
-        long freeBytes = freeBytes(vgpu, gpu);
-        if (vgpu.reserves() && total > 0 && vgpu.memoryBytes() > freeBytes) {
-            return String.format(Locale.ROOT, "the GPU's memory is all reserved: gpu=%s wantedBytes=%d freeBytes=%d "
-                + "totalBytes=%d %s", uuid, vgpu.memoryBytes(), Math.max(0, freeBytes), total, numbers(gpu));
-        }
-        return null;
+        return String.format(Locale.ROOT, "the GPU's memory is all reserved: gpu=%s wantedBytes=%d freeBytes=%d "
+            + "totalBytes=%d %s", uuid, vgpu.memoryBytes(), Math.max(0, freeBytes(vgpu, gpu)),
+            gpu.device().totalBytes(), numbers(gpu));
     }
 
     /** Memory that a vGPU can reserve on a GPU; negative when the GPU has too many reservations. */

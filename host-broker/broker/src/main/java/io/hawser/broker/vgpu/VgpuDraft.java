@@ -5,17 +5,21 @@ import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Communication;
 import io.hawser.broker.model.GpuChoice;
 import io.hawser.broker.model.Labelled;
+import io.hawser.broker.model.Labels;
 import io.hawser.broker.model.Origin;
 import io.hawser.broker.model.Owner;
 import io.hawser.broker.model.Sharing;
 import io.hawser.broker.model.Texts;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuException;
+import java.time.Duration;
 import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
@@ -27,14 +31,25 @@ import java.util.regex.Pattern;
  */
 public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
     String gpus, Collection<String> carriers, Integer maxSessions, String communication,
-    Boolean swappable, Boolean rdma) {
+    Boolean swappable, Boolean rdma, Instant expires, Map<String, String> labels) {
+    /** The expiry of a draft for a vGPU that never expires. */
+    public static final Instant NEVER = Instant.MAX;
     /** Characters that are safe in logs, metrics, addresses and file names. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}");
     private static final int MAX_OWNER_CHARACTERS = 256; // column width in the database
     private static final int MAX_GPUS_CHARACTERS = 2048; // column width in the database; room for 50 UUIDs
+    private static final Duration MAX_LIFE = Duration.ofDays(36_500); // databases store no time of any size
     private static final int MAX_SESSIONS = 1_000_000; // more than any machine has processes
 
-    /** A draft that keeps whether sessions may use RDMA. */
+    /** A draft that keeps the expiry and the labels. */
+    public VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
+        String gpus, Collection<String> carriers, Integer maxSessions, String communication, Boolean swappable,
+        Boolean rdma) {
+        this(ownerKind, ownerId, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, communication, swappable,
+            rdma, null, null);
+    }
+
+    /** A draft that also keeps whether sessions may use RDMA. */
     public VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, Integer computeShare, String mode,
         String gpus, Collection<String> carriers, Integer maxSessions, String communication, Boolean swappable) {
         this(ownerKind, ownerId, memoryBytes, computeShare, mode, gpus, carriers, maxSessions, communication, swappable,
@@ -51,7 +66,26 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
     public static VgpuDraft of(VgpuConfig settings) {
         return new VgpuDraft(null, null, settings.memoryBytes().asLongValue(), settings.computeShare(),
             settings.mode(), settings.gpus(), settings.carriers(), settings.maxSessions(),
-            settings.communication(), settings.swappable(), settings.rdma());
+            settings.communication(), settings.swappable(), settings.rdma())
+            .expiring(NEVER);
+    }
+
+    /** The same draft with another expiry; {@link #NEVER} for none, null to keep the expiry. */
+    public VgpuDraft expiring(Instant time) {
+        return new VgpuDraft(ownerKind, ownerId, memoryBytes, computeShare, mode, gpus, carriers, maxSessions,
+            communication, swappable, rdma, time, labels);
+    }
+
+    /** A draft that sets only this one's expiry, or none. */
+    public VgpuDraft onlyExpiry() {
+        return new VgpuDraft(null, null, null, null, null, null, null, null)
+            .expiring(expires == null ? NEVER : expires);
+    }
+
+    /** The same draft with other labels; null to keep the labels. */
+    public VgpuDraft labelled(Map<String, String> all) {
+        return new VgpuDraft(ownerKind, ownerId, memoryBytes, computeShare, mode, gpus, carriers, maxSessions,
+            communication, swappable, rdma, expires, all);
     }
 
     /**
@@ -64,7 +98,8 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
             throw VgpuException.invalid("a vGPU's name must match " + NAME + ": name=" + Texts.shown(name));
         }
         Vgpu standard = new Vgpu(name, UUID.randomUUID(), Owner.NONE, 0, Vgpu.FULL_SHARE, Sharing.SHARED,
-            GpuChoice.ANY, Set.of(Carrier.TCP, Carrier.SHM), 0, Communication.NONE, false, false, origin, now, now);
+            GpuChoice.ANY, Set.of(Carrier.TCP, Carrier.SHM), 0, Communication.NONE, false, false, null, Labels.NONE,
+            origin, now, now);
         return change(standard, now);
     }
 
@@ -82,8 +117,20 @@ public record VgpuDraft(Owner.Kind ownerKind, String ownerId, Long memoryBytes, 
             (int) limited("maxSessions", wide(maxSessions), before.maxSessions(), 0, MAX_SESSIONS),
             communication == null ? before.communication()
                 : Labelled.of(Communication.class, communication, "communication"),
-            swappable == null ? before.swappable() : swappable, rdma == null ? before.rdma() : rdma, before.origin(),
+            swappable == null ? before.swappable() : swappable, rdma == null ? before.rdma() : rdma,
+            expiry(before, now), labels == null ? before.labels() : Labels.of(labels), before.origin(),
             before.created(), now));
+    }
+
+    private Instant expiry(Vgpu before, Instant now) throws VgpuException {
+        if (expires == null || expires.equals(NEVER)) {
+            return expires == null ? before.expires() : null;
+        }
+        if (!expires.isAfter(now) || expires.isAfter(now.plus(MAX_LIFE))) {
+            throw VgpuException.invalid("a vGPU must expire in the future, in at most " + MAX_LIFE.toDays()
+                + " days: expires=" + expires + " now=" + now);
+        }
+        return expires.truncatedTo(ChronoUnit.MICROS);
     }
 
     private static Vgpu requireSwappable(Vgpu vgpu) throws VgpuException {

@@ -16,7 +16,6 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -34,11 +33,6 @@ import org.jboss.logging.Logger;
 public final class VgpuTable {
     private static final Logger LOG = Logger.getLogger(VgpuTable.class);
     private static final int MAX_VGPUS = 10_000; // each takes some hundred bytes, and each placement reads all
-    /**
-     * Under MPS, the number of percentages on one set of GPUs for which the broker keeps workers ready; each worker
-     * costs GPU memory.
-     */
-    private static final int MAX_PERCENTAGES = 4;
 
     /** Receives each change, on the event loop. */
     @FunctionalInterface
@@ -58,44 +52,26 @@ public final class VgpuTable {
      * @param moved new UUIDs by name, of vGPUs whose GPUs have changed.
      * @param lost names of vGPUs whose sessions have lost their GPUs.
      */
-    public record Settled(Map<String, List<String>> moved, Set<String> lost) {}
+    public record Settled(Map<String, List<String>> moved, Set<String> lost) {
+        /** Nothing has changed. */
+        public static final Settled NOTHING = new Settled(Map.of(), Set.of());
+    }
 
     /** A planned vGPU and its GPUs. */
     public record Planned(Vgpu vgpu, List<String> home) {}
-
-    private static final class Entry {
-        private Vgpu vgpu;
-        private List<String> home; // its GPUs, or its last GPUs
-        private VgpuState state = VgpuState.WAITING;
-        private String problem = "";
-        private String closed = ""; // why the vGPU refuses guests for now
-        private int sessions;
-        private int tokens;
-
-        Entry(Vgpu vgpu, List<String> home) {
-            this.vgpu = vgpu;
-            this.home = List.copyOf(home);
-        }
-
-        boolean isOn(String uuid) {
-            return state == VgpuState.READY && home.contains(uuid);
-        }
-
-        VgpuView view() {
-            return new VgpuView(vgpu, state, problem, state == VgpuState.READY ? home : List.of(), sessions, tokens);
-        }
-    }
 
     private final Placement placement;
     private final int spareWorkers;
     private final Predicate<String> failing;
     private final List<Listener> listeners = new ArrayList<>();
-    private final Map<String, Entry> entries = new LinkedHashMap<>(); // the oldest first
+    private final Map<String, VgpuEntry> entries = new LinkedHashMap<>(); // the oldest first
     private final ConcurrentSkipListMap<String, VgpuView> pictures = new ConcurrentSkipListMap<>();
     private final Map<String, Long> contextBytes = new HashMap<>();
     private List<Device> devices = List.of();
     private boolean isKnown; // the workers have reported the GPUs
+    private boolean isSettled = true; // no GPU has come or gone since the last placement of all vGPUs
     private boolean byPercentage; // a worker gets its vGPU's part of a GPU at its start
+    private final Set<String> drained = new HashSet<>(); // UUIDs of GPUs that get no vGPU
     private volatile List<GpuLoad> gpuPicture = List.of();
 
     /**
@@ -142,7 +118,7 @@ public final class VgpuTable {
 
     /** Whether the vGPU exists and accepts guests. */
     public boolean has(String name) {
-        Entry entry = entries.get(name);
+        VgpuEntry entry = entries.get(name);
         return entry != null && entry.closed.isEmpty();
     }
 
@@ -174,32 +150,19 @@ public final class VgpuTable {
         return kinds(null);
     }
 
-    private Set<WorkerKind> kinds(Entry except) {
-        Map<List<String>, Map<Integer, Integer>> users = new LinkedHashMap<>();
-        Set<WorkerKind> kinds = new LinkedHashSet<>();
-        for (Entry entry : entries.values()) {
-            if (entry != except && entry.state == VgpuState.READY && !entry.vgpu.network().isEmpty()) {
-                kinds.add(new WorkerKind(entry.home, percentage(entry.vgpu), entry.vgpu.network()));
-            } else if (entry != except && entry.state == VgpuState.READY) {
-                users.computeIfAbsent(entry.home, home -> new LinkedHashMap<>())
-                    .merge(percentage(entry.vgpu), 1, Integer::sum);
-            }
-        }
-        users.forEach((home, percentages) -> percentages.entrySet().stream()
-            .sorted(Map.Entry.<Integer, Integer>comparingByValue().reversed()).limit(MAX_PERCENTAGES)
-            .forEach(used -> kinds.add(new WorkerKind(home, used.getKey()))));
-        return kinds;
+    private Set<WorkerKind> kinds(VgpuEntry except) {
+        return NeededKinds.of(entries.values().stream().filter(entry -> entry != except), this::percentage);
     }
 
     /** Why the vGPU refuses a guest now, as a message for the guest; null when it accepts the guest. */
     public String objection(String name, Carrier carrier) {
-        Entry entry = entries.get(name);
+        VgpuEntry entry = entries.get(name);
         if (entry == null) {
             return "the guest's vGPU does not exist: vgpu=" + name;
         }
         Vgpu vgpu = entry.vgpu;
-        if (!entry.closed.isEmpty()) {
-            return entry.closed;
+        if (entry.objection() != null) {
+            return entry.objection();
         }
         if (!vgpu.carriers().contains(carrier)) {
             return "the vGPU does not let guests come this way: vgpu=" + name + " carrier=" + carrier.label()
@@ -232,7 +195,7 @@ public final class VgpuTable {
 
     /** Counts a new session of a vGPU until {@link #leave}. */
     public Vgpu enter(String name) {
-        Entry entry = entries.get(name);
+        VgpuEntry entry = entries.get(name);
         entry.sessions++;
         publish(entry);
         return entry.vgpu;
@@ -240,7 +203,7 @@ public final class VgpuTable {
 
     /** Ends the count of a session of a vGPU. */
     public void leave(String name) {
-        Entry entry = entries.get(name);
+        VgpuEntry entry = entries.get(name);
         if (entry != null) {
             entry.sessions--;
             publish(entry);
@@ -249,7 +212,7 @@ public final class VgpuTable {
 
     /** Sets the number of tokens of a vGPU. */
     public void setTokenCount(String name, int tokens) {
-        Entry entry = entries.get(name);
+        VgpuEntry entry = entries.get(name);
         if (entry != null) {
             entry.tokens = tokens;
             publish(entry);
@@ -269,9 +232,43 @@ public final class VgpuTable {
         return entries.values().stream().map(entry -> new VgpuStore.Kept(entry.vgpu, entry.home)).toList();
     }
 
+    /**
+     * Makes a vGPU equal to its row in the pool's database. A vGPU whose GPUs are there is then ready; {@link #settle}
+     * places the others.
+     */
+    public void synchronize(Vgpu vgpu, List<String> placed) {
+        VgpuEntry entry = entries.get(vgpu.name());
+        if (entry == null) {
+            load(vgpu, placed);
+            entry = entries.get(vgpu.name());
+        } else if (!entry.destination.isEmpty()) {
+            return; // the end of its move sets its place; until then the row may already name the new one
+        } else if (!entry.vgpu.equals(vgpu) || !entry.home.equals(placed)) {
+            entry.vgpu = vgpu;
+            entry.state = entry.home.equals(placed) ? entry.state : VgpuState.WAITING;
+            entry.home = List.copyOf(placed);
+            publish(entry);
+        }
+        if (isKnown && entry.state == VgpuState.WAITING && !placed.isEmpty()
+            && devices.stream().map(Device::uuid).toList().containsAll(placed)) {
+            setState(entry, VgpuState.READY, "");
+        }
+        gpuPicture = loads(null);
+    }
+
+    /** The reservations on each GPU now. */
+    public List<GpuLoad> present() {
+        return loads(null);
+    }
+
+    /** Whether {@link #settle} has a vGPU to place. */
+    public boolean hasHomeless() {
+        return !isSettled || isKnown && entries.values().stream().anyMatch(entry -> entry.state != VgpuState.READY);
+    }
+
     /** Adds a vGPU from the database; {@link #settle} then places it. */
     public void load(Vgpu vgpu, List<String> home) {
-        Entry entry = new Entry(vgpu, home);
+        VgpuEntry entry = new VgpuEntry(vgpu, home);
         entries.put(vgpu.name(), entry);
         publish(entry);
     }
@@ -282,23 +279,30 @@ public final class VgpuTable {
      * @param present in the workers' order; empty when all are lost.
      */
     public Settled settle(List<Device> present) {
-        devices = List.copyOf(present);
-        isKnown = true;
+        setDevices(present);
         return settle();
     }
 
+    /** Sets the present GPUs; {@link #settle()} then places the vGPUs. */
+    public void setDevices(List<Device> present) {
+        devices = List.copyOf(present);
+        isKnown = true;
+        isSettled = false;
+    }
+
     /** Places all vGPUs that have no place or have lost it. */
-    Settled settle() {
+    public Settled settle() {
+        isSettled = true;
         return settle(entries.values());
     }
 
-    private Settled settle(Collection<Entry> some) {
+    private Settled settle(Collection<VgpuEntry> some) {
         Map<String, List<String>> moved = new LinkedHashMap<>();
         Set<String> lost = new HashSet<>();
         Set<String> uuids = new HashSet<>();
         devices.forEach(device -> uuids.add(device.uuid()));
-        List<Entry> homeless = new ArrayList<>();
-        for (Entry entry : isKnown ? some : List.<Entry>of()) {
+        List<VgpuEntry> homeless = new ArrayList<>();
+        for (VgpuEntry entry : isKnown ? some : List.<VgpuEntry>of()) {
             boolean all = entry.vgpu.gpus().kind() == GpuChoice.Kind.ALL
                 && !entry.home.equals(devices.stream().map(Device::uuid).toList());
             boolean present = !entry.home.isEmpty() && uuids.containsAll(entry.home);
@@ -312,7 +316,7 @@ public final class VgpuTable {
                 homeless.add(entry);
             }
         }
-        for (Entry entry : homeless) {
+        for (VgpuEntry entry : homeless) {
             find(entry, uuids).ifPresent(home -> moved.put(entry.vgpu.name(), home));
         }
         gpuPicture = loads(null);
@@ -324,7 +328,7 @@ public final class VgpuTable {
      *
      * @return the GPUs, if they differ from the last ones.
      */
-    private Optional<List<String>> find(Entry entry, Set<String> uuids) {
+    private Optional<List<String>> find(VgpuEntry entry, Set<String> uuids) {
         List<GpuLoad> loads = loads(entry);
         try {
             List<String> home;
@@ -362,7 +366,7 @@ public final class VgpuTable {
         }
     }
 
-    private void setState(Entry entry, VgpuState state, String problem) {
+    private void setState(VgpuEntry entry, VgpuState state, String problem) {
         if (entry.state == state && entry.problem.equals(problem)) {
             return;
         }
@@ -373,7 +377,7 @@ public final class VgpuTable {
 
     /** Memory of a GPU that a vGPU has now. */
     public Amount amount(String name, Device device) {
-        Entry entry = entries.get(name);
+        VgpuEntry entry = entries.get(name);
         if (entry == null || !entry.isOn(device.uuid())) {
             return Amount.NONE;
         }
@@ -381,7 +385,7 @@ public final class VgpuTable {
             return Amount.quota(entry.vgpu.memoryBytes(), device.totalBytes());
         }
         Reserved reserved = Reserved.NONE;
-        for (Entry other : entries.values()) {
+        for (VgpuEntry other : entries.values()) {
             reserved = other.isOn(device.uuid()) ? reserved.plus(other.vgpu) : reserved;
         }
         return Amount.bestEffort(device.totalBytes(), placement.keptBytes(reserved));
@@ -391,7 +395,7 @@ public final class VgpuTable {
      * GPUs of a vGPU's sessions: UUIDs in its order; empty while the broker does not know the GPUs, or without a place.
      */
     public List<String> home(String name) {
-        Entry entry = entries.get(name);
+        VgpuEntry entry = entries.get(name);
         return entry == null || entry.state != VgpuState.READY ? List.of() : entry.home;
     }
 
@@ -406,16 +410,12 @@ public final class VgpuTable {
         return new Planned(vgpu, place(vgpu, null));
     }
 
-    private List<String> place(Vgpu vgpu, Entry except) throws VgpuException {
+    private List<String> place(Vgpu vgpu, VgpuEntry except) throws VgpuException {
         if (!isKnown) {
             throw new VgpuException(VgpuException.Kind.UNAVAILABLE,
                 "no worker has reported the GPUs yet; the broker can place vGPUs only afterwards");
         }
-        try {
-            return placement.place(vgpu, loads(except));
-        } catch (Placement.NoPlaceException e) {
-            throw VgpuException.conflict(e.getMessage());
-        }
+        return placement.placeOn(vgpu, loads(except));
     }
 
     /** Adds a planned vGPU, after its insertion into the database. */
@@ -430,7 +430,7 @@ public final class VgpuTable {
      * @param usedBytes memory that its sessions hold on a GPU, by its UUID.
      */
     public Planned planChange(String name, Vgpu after, ToLongFunction<String> usedBytes) throws VgpuException {
-        Entry entry = existing(name);
+        VgpuEntry entry = existing(name);
         Vgpu before = entry.vgpu;
         boolean placedAnew = !after.gpus().equals(before.gpus()) || after.mode() != before.mode()
             || after.swappable() != before.swappable();
@@ -464,7 +464,7 @@ public final class VgpuTable {
         return new Planned(after, home);
     }
 
-    private void requireFit(Vgpu vgpu, List<String> home, Entry entry) throws VgpuException {
+    private void requireFit(Vgpu vgpu, List<String> home, VgpuEntry entry) throws VgpuException {
         try {
             placement.requireFit(vgpu, home, loads(entry));
         } catch (Placement.NoPlaceException e) {
@@ -474,7 +474,7 @@ public final class VgpuTable {
 
     /** Applies a planned change, after its write to the database. */
     public Settled change(Planned planned) {
-        Entry entry = entries.get(planned.vgpu.name());
+        VgpuEntry entry = entries.get(planned.vgpu.name());
         entry.vgpu = planned.vgpu;
         entry.closed = "";
         if (!planned.home.equals(entry.home)) {
@@ -490,9 +490,14 @@ public final class VgpuTable {
         existing(name).closed = "the vGPU is being deleted: vgpu=" + name;
     }
 
+    /** Refuses further guests of a vGPU that this broker gives up. */
+    public void shut(String name, String reason) {
+        entries.get(name).closed = reason;
+    }
+
     /** Accepts guests again after a failed deletion or move. */
     public void open(String name) {
-        Entry entry = entries.get(name);
+        VgpuEntry entry = entries.get(name);
         if (entry != null) {
             entry.closed = "";
         }
@@ -500,26 +505,53 @@ public final class VgpuTable {
 
     /** Removes a vGPU, after its deletion from the database. */
     public Settled remove(String name) {
-        Entry entry = entries.remove(name);
+        VgpuEntry entry = entries.remove(name);
         pictures.remove(name);
         VgpuView before = entry.view();
         listeners.forEach(listener -> listener.changed(before, null));
         return settle();
     }
 
+    /** A vGPU of the table; null when there is none. */
+    VgpuEntry entry(String name) {
+        return entries.get(name);
+    }
+
+    /** The present GPUs, in the workers' order; empty before the workers have reported them. */
+    List<Device> devices() {
+        return devices;
+    }
+
+    /** Updates the picture of the reservations after a change of an entry. */
+    void refresh() {
+        gpuPicture = loads(null);
+    }
+
+    /** Sets whether a GPU gets further vGPUs. Its present vGPUs stay. */
+    public void setDrained(String uuid, boolean isDrained) {
+        if (isDrained ? drained.add(uuid) : drained.remove(uuid)) {
+            refresh();
+        }
+    }
+
+    /** Whether a GPU gets no further vGPUs, as {@link #setDrained} has set it. */
+    public boolean isDrained(String uuid) {
+        return drained.contains(uuid);
+    }
+
     /** Finds a vGPU that is neither being deleted nor moved. */
-    private Entry existing(String name) throws VgpuException {
-        Entry entry = entries.get(name);
+    VgpuEntry existing(String name) throws VgpuException {
+        VgpuEntry entry = entries.get(name);
         if (entry == null) {
             throw VgpuException.missing(name);
         }
-        if (!entry.closed.isEmpty()) {
-            throw VgpuException.conflict(entry.closed);
+        if (entry.objection() != null) {
+            throw VgpuException.conflict(entry.objection());
         }
         return entry;
     }
 
-    private void publish(Entry entry) {
+    void publish(VgpuEntry entry) {
         VgpuView after = entry.view();
         VgpuView before = pictures.put(entry.vgpu.name(), after);
         if (!after.equals(before)) {
@@ -527,32 +559,28 @@ public final class VgpuTable {
         }
     }
 
-    private List<GpuLoad> loads(Entry except) {
+    /** A vGPU may stay on its drained GPU, also with other properties. */
+    private boolean isDrainedFor(VgpuEntry entry, String uuid) {
+        return drained.contains(uuid) && (entry == null || !entry.isOn(uuid));
+    }
+
+    List<GpuLoad> loads(VgpuEntry except) {
         List<GpuLoad> loads = new ArrayList<>(devices.size());
         Set<WorkerKind> kinds = kinds(except);
         for (Device device : devices) {
-            int vgpus = 0;
-            int shares = 0;
-            Reserved reserved = Reserved.NONE;
+            LoadSum sum = new LoadSum();
             int sessions = 0;
-            String exclusive = "";
-            String shared = "";
-            for (Entry entry : entries.values()) {
-                if (entry == except || !entry.isOn(device.uuid())) {
-                    continue;
+            for (VgpuEntry entry : entries.values()) {
+                if (entry != except && entry.isOn(device.uuid())) {
+                    sum.add(entry.vgpu);
+                    sessions += entry.vgpu.reserves() ? Math.max(1, entry.sessions) : entry.sessions;
                 }
-                vgpus++;
-                shares += entry.vgpu.computeShare();
-                reserved = reserved.plus(entry.vgpu);
-                sessions += entry.vgpu.reserves() ? Math.max(1, entry.sessions) : entry.sessions;
-                shared = entry.vgpu.name();
-                exclusive = entry.vgpu.mode() == Sharing.EXCLUSIVE ? entry.vgpu.name() : exclusive;
             }
             int pools = (int) kinds.stream().filter(kind -> kind.gpus().contains(device.uuid())).count();
-            int keepers = reserved.swappableBytes() > 0 ? 1 : 0;
+            int keepers = sum.hasSwappable() ? 1 : 0;
             int spare = spareWorkers * Math.max(1, pools) + keepers;
-            loads.add(new GpuLoad(device, vgpus, shares, reserved, spare + sessions,
-                contextBytes.getOrDefault(device.uuid(), 0L), exclusive, shared, failing.test(device.uuid())));
+            loads.add(sum.on(device, spare + sessions, contextBytes.getOrDefault(device.uuid(), 0L),
+                failing.test(device.uuid()), isDrainedFor(except, device.uuid())));
         }
         return List.copyOf(loads);
     }

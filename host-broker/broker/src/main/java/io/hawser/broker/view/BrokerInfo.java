@@ -7,7 +7,7 @@ import java.util.List;
 public record BrokerInfo(String version, int protocolVersion, String descriptionHash, Instant started,
     String guestEndpoint, String guestTlsEndpoint, String httpEndpoint, String backend, int maxSessions, String jail,
     String placement, double overcommit, String turns, String database, boolean tls, Pool pool,
-    List<Library> libraries) {
+    List<Library> libraries, String name, String poolProblem) {
 
     /** A math library that workers may open; see openapi.yml. Null is unknown. */
     public record Library(String soname, String path, String version) {}

@@ -1,5 +1,6 @@
 package io.hawser.broker.view;
 
+import io.hawser.broker.admin.PoolView;
 import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.PoolState;
@@ -25,16 +26,18 @@ public final class GpuInventory {
     private final GpuMonitor monitor;
     private final VgpuTable vgpus;
     private final Ledgers ledgers;
+    private final PoolView pool;
 
     /** Reads these parts of the broker. */
     @Inject
     public GpuInventory(WorkerPools pools, SessionRegistry sessions, GpuMonitor monitor, VgpuTable vgpus,
-        Ledgers ledgers) {
+        Ledgers ledgers, PoolView pool) {
         this.pools = pools;
         this.sessions = sessions;
         this.monitor = monitor;
         this.vgpus = vgpus;
         this.ledgers = ledgers;
+        this.pool = pool;
     }
 
     /** The GPUs in the workers' order. */
@@ -66,6 +69,7 @@ public final class GpuInventory {
             device.computeCapability(), users.size(), load.map(GpuLoad::reservedBytes).orElse(0L),
             monitor.contextBytes(device.uuid()), load.map(GpuLoad::vgpus).orElse(0),
             health.name().toLowerCase(Locale.ROOT), detail, reading.utilizationPercent(), reading.memoryUsedBytes(),
-            reading.temperatureCelsius(), reading.powerWatts());
+            reading.temperatureCelsius(), reading.powerWatts(),
+            load.map(GpuLoad::drained).orElse(false), pool.name());
     }
 }

@@ -8,7 +8,7 @@ import {EventList, Facts, HistoryPlots, pageHead, panel, view} from './parts.js'
 
 const NO_TOTALS = {sessions: 0, usedBytes: 0, calls: 0, roundTrips: 0, bytesIn: 0, bytesOut: 0, waitedMs: 0};
 
-export const gpuHref = uuid => '#/gpus/' + encodeURIComponent(uuid);
+export const gpuHref = key => '#/gpus/' + encodeURIComponent(key);
 
 const known = value => value !== null && value !== undefined;
 
@@ -16,8 +16,8 @@ const known = value => value !== null && value !== undefined;
 const used = gpu => known(gpu.memoryUsedBytes) ? gpu.memoryUsedBytes : gpu.usedBytes;
 
 class GpuCard {
-    constructor(uuid) {
-        this.name = h('a', {href: gpuHref(uuid)});
+    constructor(key) {
+        this.name = h('a', {href: gpuHref(key)});
         this.health = h('span', {class: 'pill'});
         this.memory = new Meter('Memory', ['reserved', 'used']);
         this.memoryText = h('span', {class: 'num'});
@@ -32,8 +32,8 @@ class GpuCard {
     }
 
     update(gpu) {
-        setText(this.name, (known(gpu.index) ? gpu.index + ' · ' : '') + gpu.name);
-        setText(this.health, gpu.health || 'ok');
+        setText(this.name, titleOf(gpu));
+        setText(this.health, (gpu.health || 'ok') + (gpu.drained ? ', drained' : ''));
         this.health.className = 'pill ' + tone(gpu.health || 'ok');
         this.problem.hidden = !gpu.healthDetail;
         setText(this.problem, gpu.healthDetail || '');
@@ -58,6 +58,8 @@ class GpuCard {
     }
 }
 
+const titleOf = gpu => (gpu.broker ? gpu.broker + ' · ' : '') + (known(gpu.index) ? gpu.index + ' · ' : '') + gpu.name;
+
 function measure(label, text, meter) {
     return h('div', {class: 'measure'}, h('div', {class: 'measure-head'}, h('span', {}, label), text), meter.element);
 }
@@ -74,18 +76,18 @@ export class GpuCards {
 
     update() {
         this.none.hidden = model.gpus.size > 0;
-        for (const [uuid, card] of this.#cards) {
-            if (!model.gpus.has(uuid)) {
+        for (const [key, card] of this.#cards) {
+            if (!model.gpus.has(key)) {
                 card.element.remove();
-                this.#cards.delete(uuid);
+                this.#cards.delete(key);
             }
         }
-        for (const [uuid, gpu] of model.gpus) {
-            if (!this.#cards.has(uuid)) {
-                this.#cards.set(uuid, new GpuCard(uuid));
-                this.grid.append(this.#cards.get(uuid).element);
+        for (const [key, gpu] of model.gpus) {
+            if (!this.#cards.has(key)) {
+                this.#cards.set(key, new GpuCard(key));
+                this.grid.append(this.#cards.get(key).element);
             }
-            this.#cards.get(uuid).update(gpu);
+            this.#cards.get(key).update(gpu);
         }
     }
 }
@@ -98,17 +100,19 @@ export function gpus() {
         {change: () => cards.update()});
 }
 
-export function gpu(uuid) {
-    const of = () => model.gpus.get(uuid);
-    const has = (list, value) => Array.isArray(list) && list.includes(value);
+export function gpu(key) {
+    const of = () => model.gpus.get(key);
     const first = of();
     if (!first) {
         return null;
     }
-    const title = 'GPU ' + first.index + ' · ' + first.name;
+    const uuid = first.uuid;
+    const has = (one, list) => one.broker === first.broker && Array.isArray(list) && list.includes(uuid);
+    const title = 'GPU ' + titleOf(first);
     const facts = new Facts([
         ['UUID', () => uuid, true], ['Backend', () => of().backend], ['PCI address', () => of().pciBusId || '–'],
         ['Compute capability', () => of().computeCapability], ['Health', () => of().healthDetail || of().health || 'ok'],
+        ['Drained', () => of().drained ? 'yes: it gets no further vGPUs' : 'no'],
         ['Memory', () => bytes(of().totalBytes)], ['Reserved by vGPUs', () => bytes(of().reservedBytes || 0)],
         ['Held by sessions', () => bytes(of().usedBytes)],
         ['Used on the device', () => bytes(of().memoryUsedBytes)],
@@ -116,7 +120,7 @@ export function gpu(uuid) {
         ['Temperature', () => known(of().temperatureCelsius) ? of().temperatureCelsius + ' °C' : '–'],
         ['Power', () => known(of().powerWatts) ? Math.round(of().powerWatts) + ' W' : '–'],
         ['Utilisation', () => percent(of().utilizationPercent)]]);
-    const plots = new HistoryPlots('gpu=' + encodeURIComponent(uuid), () => ({...NO_TOTALS, ...model.ofGpu.get(uuid),
+    const plots = new HistoryPlots('gpu=' + encodeURIComponent(uuid), () => ({...NO_TOTALS, ...model.ofGpu.get(key),
         utilizationPercent: of()?.utilizationPercent}), ['memory', 'utilization', 'calls', 'bytes'],
         {memory: () => of()?.totalBytes});
     const vgpus = new LiveTable({caption: 'vGPUs on this GPU', columns: vgpuColumns(), key: v => v.name, sort: [5, true],
@@ -133,8 +137,8 @@ export function gpu(uuid) {
         if (of()) {
             facts.update();
         }
-        vgpus.update([...model.vgpus.values()].filter(v => has(v.placedGpus, uuid)));
-        sessions.update([...model.sessions.values()].filter(s => has(s.gpus, uuid)));
+        vgpus.update([...model.vgpus.values()].filter(v => has(v, v.placedGpus)));
+        sessions.update([...model.sessions.values()].filter(s => has(s, s.gpus)));
         events.update();
     }, second: () => plots.second(), find: vgpus.filter});
 }

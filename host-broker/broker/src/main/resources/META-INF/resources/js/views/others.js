@@ -1,10 +1,10 @@
 // Events, regions and, for administrators, the audit log.
-import {deleteRegion} from '../actions.js';
+import {deleteRegion, removeBroker} from '../actions.js';
 import {get} from '../api.js';
-import {tone, vgpuHref} from '../columns.js';
+import {brokerColumn, tone, vgpuHref} from '../columns.js';
 import {h, setText} from '../dom.js';
 import {bytes, dateTime} from '../format.js';
-import {model} from '../model.js';
+import {model, regionKey} from '../model.js';
 import {select} from '../dialogs.js';
 import {may} from '../rights.js';
 import {LiveTable} from '../table.js';
@@ -29,6 +29,7 @@ export function events() {
 export function regions() {
     const columns = [
         {label: 'Region', value: r => r.name, text: r => r.name},
+        ...brokerColumn(),
         {label: 'vGPU', value: r => r.vgpu, link: r => ({text: r.vgpu, href: vgpuHref(r.vgpu)})},
         {label: 'State', value: r => r.state, pill: r => ({text: r.state, tone: tone(r.state)})},
         {label: 'Place', grow: true, wide: true, value: r => r.path || r.doorbellSocket,
@@ -37,13 +38,54 @@ export function regions() {
         {label: 'Slots', num: true, value: r => r.slotsInUse, text: r => r.slotsInUse + ' / ' + r.slots},
         {label: 'Sessions', num: true, value: r => r.sessions, text: r => String(r.sessions)}];
     if (may('operator')) {
-        columns.push({label: '', wide: true, action: r => ({label: 'Stop', name: 'Stop serving region ' + r.name,
-            run: () => deleteRegion(r)})});
+        columns.push({label: '', wide: true, action: r => r.broker === model.broker.name ? {label: 'Stop',
+            name: 'Stop serving region ' + r.name, run: () => deleteRegion(r)} : null});
     }
-    const table = new LiveTable({caption: 'Regions of shared memory', columns, key: r => r.name, sort: [0, false],
+    const table = new LiveTable({caption: 'Regions of shared memory', columns, key: regionKey, sort: [0, false],
         empty: 'No shared memory is served.'});
     return view('Regions', h('div', {}, pageHead('Regions', {sub: 'Shared memory that guests on this host use.'}),
         h('div', {class: 'panel'}, table.element)), {change: () => table.update([...model.regions.values()])});
+}
+
+/** The brokers of the pool. They are not in the stream, so the view asks for them while it is open. */
+export function brokers() {
+    const remove = broker => may('admin') && broker.state === 'silent' ? {label: 'Remove',
+        name: 'Remove broker ' + broker.name, run: () => removeBroker(broker)} : null;
+    const table = new LiveTable({caption: 'Brokers of the pool', key: b => b.name, sort: [0, false],
+        empty: 'This broker is alone: it has its own database.', columns: [
+            {label: 'Broker', value: b => b.name, text: b => b.name + (b.self ? ' (this one)' : '')},
+            {label: 'State', value: b => b.state, pill: b => ({text: b.state,
+                tone: b.state === 'ready' ? 'good' : 'bad'})},
+            {label: 'GPUs', num: true, value: b => b.gpus, text: b => String(b.gpus)},
+            {label: 'Memory', num: true, value: b => b.totalBytes, text: b => bytes(b.totalBytes)},
+            {label: 'vGPUs', num: true, value: b => b.vgpus, text: b => String(b.vgpus)},
+            {label: 'Guests connect to', grow: true, wide: true, value: b => b.guestEndpoint,
+                text: b => [b.guestEndpoint, b.guestTlsEndpoint && 'tls://' + b.guestTlsEndpoint].filter(e => e)
+                    .join(', ')},
+            {label: 'Version', minor: true, value: b => b.version, text: b => b.version || '–'},
+            {label: '', wide: true, action: remove}]});
+    const problem = h('p', {class: 'problem', role: 'status', hidden: true});
+    let waiting = false;
+    let askedAt = 0;
+    const load = async () => {
+        if (waiting || Date.now() - askedAt < 2000) {
+            return;
+        }
+        waiting = true;
+        askedAt = Date.now();
+        try {
+            table.update(await get('/brokers'));
+            problem.hidden = !model.broker.poolProblem;
+            setText(problem, model.broker.poolProblem);
+        } catch (failure) {
+            problem.hidden = false;
+            setText(problem, 'Brokers: ' + failure.message);
+        } finally {
+            waiting = false;
+        }
+    };
+    return view('Brokers', h('div', {}, pageHead('Brokers', {sub: 'Brokers that share one database.'}), problem,
+        h('div', {class: 'panel'}, table.element)), {change: load});
 }
 
 export function audit() {

@@ -1,8 +1,8 @@
 // The sessions: a table of all, and a view of one with its present work.
 import {endSession} from '../actions.js';
-import {fill, matchesSession, sessionColumns, tone, vgpuHref} from '../columns.js';
+import {fill, gpuNames, matchesSession, sessionColumns, tone, vgpuHref} from '../columns.js';
 import {h, setText} from '../dom.js';
-import {byteRate, bytes, count, dateTime, duration, percent, rate, shortUuid} from '../format.js';
+import {byteRate, bytes, count, dateTime, duration, percent, rate} from '../format.js';
 import {model} from '../model.js';
 import {Plot} from '../plot.js';
 import {may} from '../rights.js';
@@ -70,8 +70,8 @@ export function session(idText) {
         ['Peer', () => of().peer], ['Carrier', () => of().carrier], ['Token', () => of().keyId || '–'],
         ['Started', () => dateTime(of().started)], ['Running for', () => duration(model.now() - Date.parse(of().started))],
         ['Worker', () => of().workerPid ? 'process ' + of().workerPid : 'waits for one'],
-        ['GPUs', () => of().gpus.map(uuid => model.gpus.get(uuid)?.index !== undefined
-            ? 'GPU ' + model.gpus.get(uuid).index : shortUuid(uuid)).join(', ') || '–'],
+        ['GPUs', () => gpuNames(of().broker, of().gpus)],
+        ...(model.broker?.name ? [['Broker', () => of().broker]] : []),
         ['Memory', () => fill(of().statistics.deviceBytes, of().memoryBytes).text],
         ['Calls', total('calls')], ['Round trips', total('roundTrips')], ['Kernels', total('kernels')],
         ['From the guest', () => bytes(of().statistics.bytesIn)], ['To the guest', () => bytes(of().statistics.bytesOut)],

@@ -1,9 +1,9 @@
 // The vGPUs: a table of all, and a view of one with sessions, tokens and plots.
 import {changeVgpu, createToken, createVgpu, deleteVgpu, revokeToken} from '../actions.js';
 import {get} from '../api.js';
-import {fill, matchesVgpu, quotaOf, sessionColumns, tone, totalsOf, vgpuColumns} from '../columns.js';
+import {fill, gpuNames, matchesVgpu, quotaOf, sessionColumns, tone, totalsOf, vgpuColumns} from '../columns.js';
 import {h, setText} from '../dom.js';
-import {bytes, count, dateTime, percent, shortUuid} from '../format.js';
+import {bytes, count, dateTime, percent} from '../format.js';
 import {model} from '../model.js';
 import {may} from '../rights.js';
 import {LiveTable} from '../table.js';
@@ -97,8 +97,8 @@ export function vgpu(name) {
         ['Sessions', () => of().sessions + (of().maxSessions ? ' of ' + of().maxSessions : '')
             + (of().startsWaiting ? ', ' + of().startsWaiting + ' waiting for a worker' : '')],
         ['GPUs asked for', () => of().gpus],
-        ['Placed on', () => of().placedGpus.map(uuid => model.gpus.has(uuid) && model.gpus.get(uuid).index !== undefined
-            ? 'GPU ' + model.gpus.get(uuid).index : shortUuid(uuid)).join(', ') || '–'],
+        ['Placed on', () => gpuNames(of().broker, of().placedGpus)],
+        ...(model.broker?.name ? [['Broker', () => of().broker || 'none']] : []),
         ['Carriers', () => of().carriers.concat(of().rdma ? ['rdma'] : []).join(', ')], ['Processes', () => of().communication === 'host' ? 'together, by NCCL'
             : 'alone'], ['Swappable', () => swap(of())], ['Owner', () => owner(of())],
         ['Waiting for turns', () => percent(Math.min(100, totalsOf(name).waitedMs / 10

@@ -45,7 +45,7 @@ class ReconciliationTest {
 
     /** Makes a change whose confirmation is lost after the commit. */
     private static void lose(Acts acts, Database.Work<Void> work) {
-        VgpuException refused = TestBroker.refused(acts.submit(() -> acts.write(connection -> {
+        VgpuException refused = TestBroker.refused(acts.submit(() -> acts.write(Set.of(), connection -> {
             work.with(connection);
             connection.commit();
             throw new SQLException("the answer was lost");
@@ -60,7 +60,7 @@ class ReconciliationTest {
             vgpus.settle(List.of(new Device("GPU", GPU, 1000, "", "")));
             for (String name : List.of("changed", "deleted", "stays")) {
                 VgpuTable.Planned planned = vgpus.plan(vgpu(name));
-                TestBroker.done(acts.submit(() -> acts.write(connection -> {
+                TestBroker.done(acts.submit(() -> acts.write(Set.of(), connection -> {
                     VgpuStore.insert(connection, planned.vgpu(), planned.home());
                     TokenStore.insert(connection, token(name + "-token", name));
                     return null;
@@ -82,7 +82,7 @@ class ReconciliationTest {
             assertEquals(Set.of("changed", "made", "stays"), names(database),
                 "the database must hold the unconfirmed change");
             Vgpu next = vgpu("next");
-            TestBroker.done(acts.submit(() -> acts.write(connection -> {
+            TestBroker.done(acts.submit(() -> acts.write(Set.of(), connection -> {
                 VgpuStore.insert(connection, next, List.of(GPU));
                 return null;
             })));
@@ -100,7 +100,8 @@ class ReconciliationTest {
         try (Database database = Database.open(TestBroker.config(folder, "normal", Map.of()).database(), folder);
             Acts acts = new Acts(Runnable::run, database, vgpus, tokens)) {
             lose(acts, connection -> null);
-            assertEquals(true, TestBroker.done(acts.submit(() -> acts.write(c -> VgpuStore.markDone(c, "next")))));
+            assertEquals(true, TestBroker.done(acts.submit(() -> acts.write(Set.of(),
+                c -> VgpuStore.markDone(c, "next")))));
             assertEquals(Set.of(), names(database));
         }
     }

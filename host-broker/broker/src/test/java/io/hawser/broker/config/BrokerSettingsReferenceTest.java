@@ -62,7 +62,7 @@ class BrokerSettingsReferenceTest {
             }
         });
         comments = SourceComments.read(Stream.of(BrokerConfig.class, PoolConfig.class, LibrariesConfig.class,
-            ComputeCacheConfig.class, SwapConfig.class, RdmaConfig.class,
+            ComputeCacheConfig.class, SwapConfig.class, MoveConfig.class, RdmaConfig.class, MemberConfig.class,
             VgpuConfig.class)
             .map(source -> Repository.file(FOLDER + source.getSimpleName() + ".java")).toList(), this::link);
     }

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 
 import io.hawser.broker.BrokerListener;
 import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.MoveOutcome;
 import io.hawser.broker.model.Refusal;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -34,6 +35,11 @@ class EventFeedTest {
         public void workerFailed(String reason) {
             passed.add("failed " + reason);
         }
+
+        @Override
+        public void moveOver(MoveOutcome outcome) {
+            passed.add("move " + outcome.result());
+        }
     });
 
     private List<String> told() {
@@ -48,6 +54,16 @@ class EventFeedTest {
         assertEquals(List.of("refused warning v A guest was refused (capacity, tcp 10.0.0.1:5): all in use",
             "refused error  A guest was refused (internal, shm region r slot 0): no worker"), told());
         assertEquals(List.of("refused CAPACITY", "refused INTERNAL", "refused CONNECTIONS"), passed);
+    }
+
+    @Test
+    void shouldTellOfMovesThatHaveBegun() {
+        feed.moveOver(new MoveOutcome("v", MoveOutcome.Result.MOVED, "u-0", "u-1", 2, 70, ""));
+        feed.moveOver(new MoveOutcome("v", MoveOutcome.Result.FAILED, "u-0", "u-1", 0, 70, "the mover has ended"));
+        feed.moveOver(new MoveOutcome("v", MoveOutcome.Result.REFUSED, "", "7", 0, 0, "there is no such GPU"));
+        assertEquals(List.of("vgpu info v vGPU v moved: from=u-0 to=u-1 sessions=2 ms=70",
+            "vgpu warning v vGPU v has not moved: from=u-0 to=u-1: the mover has ended"), told());
+        assertEquals(List.of("move MOVED", "move FAILED", "move REFUSED"), passed);
     }
 
     @Test

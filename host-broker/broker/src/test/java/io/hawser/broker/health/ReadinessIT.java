@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.hawser.broker.Broker;
 import io.hawser.broker.BrokerListener;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.admin.PoolView;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Refusal;
 import java.nio.file.Path;
@@ -22,8 +23,8 @@ class ReadinessIT {
     Path folder;
 
     private static Readiness check(Broker.Parts broker) {
-        return new ReadinessCheck(broker.pulse(), broker.pools(), broker.gpuMonitor(), broker.database())
-            .checkSnapshots();
+        return new ReadinessCheck(broker.pulse(), broker.pools(), broker.gpuMonitor(), broker.database(),
+            new PoolView(broker.membership())).checkSnapshots();
     }
 
     @Test

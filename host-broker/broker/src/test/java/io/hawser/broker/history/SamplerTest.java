@@ -17,7 +17,8 @@ class SamplerTest {
     private static SessionInfo session(long id, String vgpu, long calls, long deviceBytes) {
         return new SessionInfo(id, vgpu, "tcp", "", "running", Instant.EPOCH, "", "", "", 1, 1, List.of("u"), 0,
             new SessionInfo.Statistics(calls, calls, calls / 2, calls * 10, calls * 5, 0, deviceBytes, 0, 0,
-                calls * 2));
+                calls * 2),
+            "");
     }
 
     @Test

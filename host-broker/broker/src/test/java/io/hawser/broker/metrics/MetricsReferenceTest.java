@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import io.hawser.broker.Broker;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.admin.PoolView;
 import io.hawser.broker.view.GpuInventory;
 import io.hawser.broker.view.VgpuInventory;
 import io.hawser.broker.web.WebDoor;
@@ -64,10 +65,11 @@ class MetricsReferenceTest {
     }
 
     private static Sources sources(Broker.Parts parts) {
+        PoolView pool = new PoolView(parts.membership());
         GpuInventory gpus = new GpuInventory(parts.pools(), parts.sessions(), parts.gpuMonitor(), parts.vgpus(),
-            parts.ledgers());
+            parts.ledgers(), pool);
         return new Sources(parts.sessions(), parts.pools(), parts.regions(), gpus,
-            new VgpuInventory(parts.vgpus(), parts.pools(), parts.ledgers(), parts.swaps()));
+            new VgpuInventory(parts.vgpus(), parts.pools(), parts.ledgers(), parts.swaps(), pool), List::of);
     }
 
     @Test

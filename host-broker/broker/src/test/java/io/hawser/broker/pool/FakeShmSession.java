@@ -30,13 +30,20 @@ final class FakeShmSession {
     private FakeShmSession() {
     }
 
-    /** Serves until the guest has left. In the mode "deaf" the worker never notices the end. */
-    static void serve(String mode, String assign, int descriptor, int doorbell) {
+    /**
+     * Serves until the guest has left. In the mode "deaf" the worker never notices the end. A session that comes from
+     * another worker sends nothing any more.
+     */
+    static void serve(String mode, String assign, int descriptor, int doorbell, boolean isArrival) {
         try {
             RegionGeometry geometry = RegionGeometry.of(number(assign, "regionBytes"),
                 (int) number(assign, "slotCount"));
             int slot = (int) number(assign, "slot");
             MemorySegment region = SharedMemory.map(descriptor, geometry.regionBytes(), 0).memory();
+            if (isArrival) {
+                awaitLeave(region, geometry.guestPage(slot));
+                return;
+            }
             RingWriter replies = RingWriter.reply(region, geometry, slot);
             RingReader commands = RingReader.command(region, geometry, slot);
             EventFd bell = doorbell < 0 ? null : EventFd.of(doorbell);
@@ -67,6 +74,13 @@ final class FakeShmSession {
         } catch (InternalError e) {
             System.err.println("the region is gone: " + e);
             System.exit(6);
+        }
+    }
+
+    private static void awaitLeave(MemorySegment region, long guestPage) {
+        while ((int) INT.getAcquire(region, guestPage + RegionLayout.GUEST_STATE_OFFSET)
+            == RegionLayout.GUEST_CLAIMED) {
+            LockSupport.parkNanos(LOOK_NS);
         }
     }
 

@@ -11,6 +11,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Stream;
 
 /** A worker process for tests, which uses the control protocol on descriptor 3 and misbehaves as its mode demands. */
@@ -24,7 +25,7 @@ public final class FakeWorker {
         + "\"computeCapability\":\"9.0\"}]}";
     /** The GPUs of a worker in the mode {@code gpus}. */
     static final String[] GPUS = {"aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"};
-    /** Bytes that each worker claims on the first GPU for its session, if there is room. */
+    /** Bytes that each worker claims on its GPU for its session, if there is room. */
     static final long HELD_BYTES = 400;
     private static final String STATS = "{\"type\":\"stats\",\"calls\":%d,\"replies\":2,\"roundTrips\":3,"
         + "\"bytesIn\":%d,\"bytesOut\":5,\"refusedRecords\":1,\"kernels\":6,"
@@ -102,7 +103,8 @@ public final class FakeWorker {
         if (mode.startsWith(GATED)) {
             awaitPermit(Path.of(mode.substring(GATED.length())));
         }
-        send(switch (mode) {
+        FakeMove move = new FakeMove(mode);
+        send(mode.startsWith(FakeMove.MODE) ? severalGpus("fake") : switch (mode) {
             case "gpus" -> severalGpus("fake");
             case "nvidia" -> severalGpus("nvidia");
             default -> READY.formatted(ProcessHandle.current().pid());
@@ -117,6 +119,11 @@ public final class FakeWorker {
                 descriptors = DescriptorSocket.of(descriptor[0]);
             } else if (assign.contains("\"type\":\"ledger\"")) {
                 hold(assign, descriptor[0]);
+            } else if (FakeMove.isType(assign, "mover")) {
+                move.copy();
+                return;
+            } else if (move.take(assign, descriptor[0])) {
+                descriptor[0] = -1;
             } // else the page of turns or its bell, which this worker ignores
             descriptor[0] = -1;
             assign = receive(descriptor);
@@ -129,13 +136,20 @@ public final class FakeWorker {
             System.exit(4);
         }
         if (assign.contains("\"carrier\":\"shm\"")) {
-            Thread.ofPlatform().daemon().start(() -> awaitEnd(mode, -1));
-            FakeShmSession.serve(mode, assign, descriptor[0], doorbell);
+            if (move.isArrival()) {
+                move.arrive();
+            }
+            Thread.ofPlatform().daemon().start(() -> awaitEnd(mode, -1, move));
+            FakeShmSession.serve(mode, assign, descriptor[0], doorbell, move.isArrival());
             send(STATS.formatted(100, 200));
             send("{\"type\":\"ended\",\"reason\":\"the guest has left\",\"error\":false}");
             return;
         }
-        welcome(descriptor[0], Long.parseLong(assign.replaceAll(".*\"sessionId\":(\\d+).*", "$1")));
+        if (move.isArrival()) {
+            move.arrive();
+        } else {
+            welcome(descriptor[0], Long.parseLong(assign.replaceAll(".*\"sessionId\":(\\d+).*", "$1")));
+        }
         if (mode.equals("flood")) {
             // Sends until the broker closes the socket.
             while (write(CONTROL, frame(STATS.formatted(1, 1)))) {
@@ -145,7 +159,7 @@ public final class FakeWorker {
         }
         send(STATS.formatted(10, 20));
         int guest = descriptor[0];
-        Thread.ofPlatform().daemon().start(() -> awaitEnd(mode, guest));
+        Thread.ofPlatform().daemon().start(() -> awaitEnd(mode, guest, move));
         echo(guest);
         send(STATS.formatted(100, 200));
         send("{\"type\":\"ended\",\"reason\":\"the guest has left\",\"error\":false}");
@@ -157,7 +171,11 @@ public final class FakeWorker {
         int slot = Integer.parseInt(ledger.replaceAll(".*\"slot\":(\\d+).*", "$1"));
         try {
             Ledger shared = new Ledger(SharedMemory.mapWhileReachable(descriptor, LedgerLayout.bytes(slots)), slots);
-            if (!new LedgerAccount(shared, slot).claim(0, HELD_BYTES)) {
+            String told = System.getenv("HAWSER_GPUS");
+            List<String> gpus = List.of(ledger.replaceAll(".*\"gpus\":\\[([^\\]]*)\\].*", "$1").replace("\"", "")
+                .split(","));
+            if (!new LedgerAccount(shared, slot).claim(told == null ? 0 : Math.max(0, gpus.indexOf(told)),
+                HELD_BYTES)) {
                 System.err.println("no room in: " + ledger);
             }
         } catch (IOException e) {
@@ -170,10 +188,16 @@ public final class FakeWorker {
      * Passes the broker's answers about names to the guest, a line each, until the broker ends the session. The line of
      * an answer with a descriptor ends with a plus sign. A stripe gets its message.
      */
-    private static void awaitEnd(String mode, int guest) {
+    private static void awaitEnd(String mode, int guest, FakeMove move) {
         int[] descriptor = {-1};
         String message = receive(descriptor);
-        while (message != null && (message.contains("\"name\":") || message.contains("\"stripe\""))) {
+        while (message != null && (move.handle(message, descriptor[0], guest, descriptors)
+            || message.contains("\"name\":") || message.contains("\"stripe\""))) {
+            if (message.contains("\"type\":\"move")) {
+                descriptor[0] = -1;
+                message = receive(descriptor);
+                continue;
+            }
             boolean isStripe = message.contains("\"stripe\"");
             writeAll(isStripe ? descriptor[0] : guest,
                 (message + (descriptor[0] < 0 ? "\n" : "+\n")).getBytes(StandardCharsets.UTF_8));
@@ -190,11 +214,16 @@ public final class FakeWorker {
 
     private static void echo(int socket) {
         byte[] bytes = new byte[4096];
-        while (true) {
+        while (echoOnce(socket, bytes)) {
+            java.util.concurrent.locks.LockSupport.parkNanos(100_000);
+        }
+    }
+
+    /** Returns false at the end of the guest. */
+    private static boolean echoOnce(int socket, byte[] bytes) {
+        FakeMove.QUIET.lock(); // a session that moves is served by nobody
+        try {
             int count = FakeSocket.read(socket, bytes);
-            if (count == 0) {
-                return;
-            }
             if (count > 0) {
                 byte[] back = java.util.Arrays.copyOf(bytes, count);
                 String text = new String(back, StandardCharsets.US_ASCII);
@@ -210,14 +239,19 @@ public final class FakeWorker {
                 }
                 if (text.startsWith("{\"type\":")) { // a message for the broker
                     write(CONTROL, frame(text));
-                    continue;
+                    return true;
+                }
+                if (text.startsWith("total")) {
+                    back = ("total=" + FakeMove.TOTAL.get() + " gpus=" + System.getenv("HAWSER_GPUS") + "\n")
+                        .getBytes(StandardCharsets.US_ASCII);
+                } else {
+                    FakeMove.TOTAL.addAndGet(count);
                 }
                 writeAll(socket, back);
-            } else if (count != FakeSocket.EAGAIN) {
-                return;
-            } else {
-                java.util.concurrent.locks.LockSupport.parkNanos(1_000_000);
             }
+            return count > 0 || count == FakeSocket.EAGAIN;
+        } finally {
+            FakeMove.QUIET.unlock();
         }
     }
 
@@ -251,7 +285,17 @@ public final class FakeWorker {
         write(socket, record.array());
     }
 
-    private static void send(String json) {
+    /** Ends the process, which breaks a rule of the test. */
+    static void fail(String reason) {
+        System.err.println(reason);
+        Runtime.getRuntime().halt(14);
+    }
+
+    static void sendStats(int calls) {
+        send(STATS.formatted(calls, 20));
+    }
+
+    static void send(String json) {
         write(CONTROL, frame(json));
     }
 
@@ -279,7 +323,7 @@ public final class FakeWorker {
     }
 
     /** Receives a message, or null at the end of the socket. Stores a descriptor that came with the message. */
-    private static String receive(int[] descriptor) {
+    static String receive(int[] descriptor) {
         byte[] head = new byte[4];
         if (FakeSocket.receive(CONTROL, head, descriptor) != head.length) {
             return null;

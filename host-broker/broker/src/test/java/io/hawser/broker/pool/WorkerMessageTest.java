@@ -53,6 +53,12 @@ class WorkerMessageTest {
             parse("{\"type\":\"processmoved\",\"pid\":7,\"result\":0,\"state\":2,\"ms\":9}"));
         assertThrows(WorkerMessage.MalformedException.class,
             () -> parse("{\"type\":\"processmoved\",\"pid\":7,\"result\":0,\"state\":4,\"ms\":9}"));
+        assertEquals(new WorkerMessage.MoveReady("", 7, true),
+            parse("{\"type\":\"moveready\",\"reason\":\"\",\"bytes\":7,\"socket\":true}"));
+        assertThrows(WorkerMessage.MalformedException.class,
+            () -> parse("{\"type\":\"moveready\",\"reason\":\"\",\"bytes\":7,\"socket\":1}"));
+        assertEquals(new WorkerMessage.MovedIn("other address", 9),
+            parse("{\"type\":\"movedin\",\"reason\":\"other address\",\"ms\":9}"));
         assertThrows(WorkerMessage.MalformedException.class, () -> parse("{\"type\":\"swapmoved\",\"bytes\":-1}"));
         assertEquals(new WorkerMessage.SwappedIn(1L << 44, 0, ""), parse("{\"type\":\"swappedin\",\"bytes\":"
             + Long.MAX_VALUE + ",\"ms\":0,\"problem\":\"\"}"), "sums of amounts stay in a long");
@@ -64,8 +70,8 @@ class WorkerMessageTest {
             + "\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,\"refusedRecords\":6,\"kernels\":8,\"gpuTimeMs\":9,"
             + "\"waitedMs\":10,\"carrier\":\"rdma\",\"listener\":1,"
             + "\"result\":1,\"reason\":\"r\",\"error\":false,\"bytes\":5,\"column\":0,"
-            + "\"chargedBytes\":5,\"passed\":false,\"ms\":1,\"state\":0,\"sha256\":\"" + "ab".repeat(32)
-            + "\",\"name\":\""
+            + "\"chargedBytes\":5,\"passed\":false,\"socket\":false,\"ms\":1,\"state\":0,\"sha256\":\""
+            + "ab".repeat(32) + "\",\"name\":\""
             + "ab".repeat(16)
             + "\",\"handle\":\"" + "ab".repeat(64) + "\"}");
         Set<Class<?>> read = new HashSet<>();

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.admin.PoolView;
 import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.model.SessionState;
@@ -163,7 +164,7 @@ class StartOrderIT {
         overTcp("attacker");
         awaitWaiting("attacker", 2);
         VgpuInventory vgpus = new VgpuInventory(broker.broker().vgpus(), broker.broker().pools(),
-            broker.broker().ledgers(), broker.broker().swaps());
+            broker.broker().ledgers(), broker.broker().swaps(), new PoolView(broker.broker().membership()));
         VgpuInfo shown = vgpus.list().stream().filter(v -> v.name().equals("attacker")).findFirst().orElseThrow();
         assertEquals(2, shown.startsWaiting());
         first.close();

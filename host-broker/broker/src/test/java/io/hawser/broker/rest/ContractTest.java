@@ -15,11 +15,15 @@ import io.hawser.broker.stream.Change;
 import io.hawser.broker.stream.Picture;
 import io.hawser.broker.stream.StreamApi;
 import io.hawser.broker.view.BrokerInfo;
+import io.hawser.broker.view.DrainInfo;
 import io.hawser.broker.view.GpuInfo;
+import io.hawser.broker.view.MoveInfo;
+import io.hawser.broker.view.PeerInfo;
 import io.hawser.broker.view.RegionInfo;
 import io.hawser.broker.view.SessionInfo;
 import io.hawser.broker.view.TokenInfo;
 import io.hawser.broker.view.VgpuInfo;
+import io.hawser.broker.view.VgpuStatistics;
 import jakarta.ws.rs.HttpMethod;
 import jakarta.ws.rs.Path;
 import java.io.IOException;
@@ -46,18 +50,19 @@ class ContractTest {
     /** The types of the contract for values, also for the primitive forms. */
     private static final Map<Class<?>, String> TYPES = Map.of(String.class, "string", Instant.class, "string",
         Integer.class, "integer/int32", Long.class, "integer/int64", Boolean.class, "boolean", List.class, "array",
-        Double.class, "number/double");
+        Double.class, "number/double", Map.class, "object");
     /** The records of all schemas of the contract. */
     private static final List<Class<?>> RECORDS = List.of(BrokerInfo.class, BrokerInfo.Pool.class,
-        BrokerInfo.Library.class, GpuInfo.class,
+        BrokerInfo.Library.class, GpuInfo.class, PeerInfo.class,
         SessionInfo.class, SessionInfo.Statistics.class, RegionInfo.class, RegionRequest.class, Problem.class, Me.class,
-        LoginRequest.class, VgpuInfo.class, VgpuInfo.Owner.class, SwapInfo.class, Event.class, Picture.class,
-        Change.class,
-        HistoryInfo.class, VgpuRequest.class, VgpuChange.class, TokenInfo.class, TokenRequest.class, NewToken.class,
+        LoginRequest.class, VgpuInfo.class, VgpuInfo.Owner.class, SwapInfo.class, VgpuStatistics.class,
+        Event.class, Picture.class, Change.class, HistoryInfo.class, VgpuRequest.class, VgpuChange.class,
+        MoveInfo.class, MoveRequest.class, DrainInfo.class, DrainInfo.Stayed.class,
+        TokenInfo.class, TokenRequest.class, NewToken.class,
         AuditEntry.class);
     /** The interfaces of all operations of the contract. */
     private static final List<Class<?>> APIS = List.of(BrokerApi.class, LoginApi.class, StreamApi.class, VgpuApi.class,
-        AuditApi.class);
+        AuditApi.class, MoveApi.class);
     /** Fields that an answer omits when they have no value. */
     private static final Set<String> LEFT_OUT = Set.of("Change.broker");
     private static JsonNode contract;
@@ -110,7 +115,9 @@ class ContractTest {
     @Test
     void shouldAnswerWithTheFieldsOfTheContract() {
         Map<String, Class<?>> records = RECORDS.stream().collect(Collectors.toMap(
-            record -> record.getSimpleName().replaceFirst("^(Gpu|Session|Region|Vgpu|Token|History|Swap)Info$", "$1"),
+            record -> record.getSimpleName()
+                .replaceFirst("^(Gpu|Peer|Session|Region|Vgpu|Token|History|Swap|Move|Drain)Info$",
+                    "$1"),
             record -> record));
         assertEquals(new TreeSet<>(records.keySet()), names(contract.at("/components/schemas")));
         records.forEach((name, record) -> {

@@ -99,6 +99,78 @@ class VgpuRestIT {
     }
 
     @Test
+    void shouldFindVgpusByTheirLabels() throws IOException {
+        String request = "{\"name\":\"job-1\",\"expires\":\"2100-01-01T00:00:00Z\",\"labels\":{\"slurm.job\":\"1\","
+            + "\"user\":\"ann b=c\"}}";
+        admin().body(request).post(VGPUS).then().statusCode(201).body("expires", equalTo("2100-01-01T00:00:00Z"))
+            .body("labels.user", equalTo("ann b=c")).body("labels.'slurm.job'", equalTo("1"));
+        admin().body("{\"name\":\"job-2\",\"labels\":{\"slurm.job\":\"2\",\"user\":\"ann b=c\"}}").post(VGPUS).then()
+            .statusCode(201).body("expires", nullValue());
+        admin().queryParam("label", "user=ann b=c").get(VGPUS).then().statusCode(200)
+            .body("name", equalTo(java.util.List.of("job-1", "job-2")));
+        admin().queryParam("label", "user=ann b=c", "slurm.job=2").get(VGPUS).then().statusCode(200)
+            .body("name", equalTo(java.util.List.of("job-2")));
+        admin().queryParam("label", "slurm.job=3").get(VGPUS).then().statusCode(200).body("", hasSize(0));
+        assertProblem(admin().queryParam("label", "user").get(VGPUS).then(), 400, "a label must be KEY=VALUE");
+        admin().body("{\"expires\":\"\"}").patch(VGPUS + "/job-1").then().statusCode(200)
+            .body("expires", nullValue()).body("labels.user", equalTo("ann b=c"));
+        admin().body("{\"labels\":{}}").patch(VGPUS + "/job-1").then().statusCode(200)
+            .body("labels", equalTo(java.util.Map.of()));
+        assertProblem(admin().body("{\"expires\":\"soon\"}").patch(VGPUS + "/job-1").then(), 400, "expires=soon");
+        admin().delete(VGPUS + "/job-1").then().statusCode(204);
+        admin().delete(VGPUS + "/job-2").then().statusCode(204);
+    }
+
+    @Test
+    void shouldAnswerARepeatedCreationWithTheExistingVgpu() throws IOException {
+        String request = "{\"name\":\"again\",\"memoryBytes\":1000,\"labels\":{\"job\":\"1\"}}";
+        String id = admin().body(request).post(VGPUS + "?idempotent=true").then().statusCode(201).extract().path("id");
+        admin().body(request).post(VGPUS + "?idempotent=true").then().statusCode(200).body("id", equalTo(id));
+        assertProblem(admin().body(request).post(VGPUS).then(), 409, "already exists: vgpu=again");
+        assertProblem(admin().body("{\"name\":\"again\",\"memoryBytes\":1}").post(VGPUS + "?idempotent=true").then(),
+            409, "with other properties or labels: vgpu=again");
+        String first = admin().body("{\"note\":\"n\"}").post(VGPUS + "/again/tokens?replace=true").then()
+            .statusCode(201).extract().path("keyId");
+        String second = admin().body("{\"note\":\"n\"}").post(VGPUS + "/again/tokens?replace=true").then()
+            .statusCode(201).extract().path("keyId");
+        admin().get(VGPUS + "/again/tokens").then().body("keyId", equalTo(java.util.List.of(second)));
+        assertFalse(first.equals(second));
+        assertProblem(admin().body("{}").post(VGPUS + "/again/tokens?replace=true").then(), 400, "their note");
+        admin().delete(VGPUS + "/again").then().statusCode(204);
+    }
+
+    @Test
+    void shouldKeepTheTotalsOfEndedSessionsAndAuditAnExpiry() throws IOException {
+        admin().body("{\"name\":\"counted\"}").post(VGPUS).then().statusCode(201);
+        admin().get(VGPUS + "/counted/statistics").then().statusCode(200).body("sessions", equalTo(0))
+            .body("gpuTimeMs", equalTo(0)).body("bytesIn", equalTo(0)).body("peakBytes", equalTo(0));
+        String token = admin().body("{}").post(VGPUS + "/counted/tokens").then().statusCode(201).extract()
+            .path("token");
+        try (TestGuest guest = guest(token)) {
+            assertEquals(RecordLayout.CONTROL_WELCOME, guest.receive().opcode());
+            admin().get(VGPUS + "/counted/statistics").then().body("sessions", equalTo(1));
+        }
+        TestBroker.await("the session's end", () -> running.parts().sessions().list().stream()
+            .noneMatch(session -> session.guest().vgpu().equals("counted")));
+        admin().get(VGPUS + "/counted/statistics").then().body("sessions", equalTo(1));
+        admin().body("{\"expires\":\"" + java.time.Instant.now().plusMillis(300) + "\"}").patch(VGPUS + "/counted")
+            .then().statusCode(200);
+        TestBroker.await("the deletion", () -> running.parts().vgpus().find("counted").isEmpty());
+        TestBroker.await("the entry of the audit log", () -> {
+            try {
+                return "done".equals(admin().get("/api/v1/audit?limit=20").then().statusCode(200).extract()
+                    .path("find { it.action == 'expireVgpu' && it.target == 'name=counted' }.outcome"));
+            } catch (IOException e) {
+                throw new java.io.UncheckedIOException(e);
+            }
+        });
+        assertProblem(admin().get(VGPUS + "/counted/statistics").then(), 404, "vgpu=counted");
+        admin().body("{\"name\":\"counted\"}").post(VGPUS).then().statusCode(201);
+        admin().get(VGPUS + "/counted/statistics").then().body("sessions", equalTo(0));
+        admin().delete(VGPUS + "/counted").then().statusCode(204);
+    }
+
+    @Test
     void shouldMakeAndChangeSwappableVgpus() throws IOException {
         admin().body("{\"name\":\"swaps\",\"memoryBytes\":1000,\"swappable\":true}").post(VGPUS).then()
             .statusCode(201).body("swappable", equalTo(true)).body("swap.resident", equalTo(true))
@@ -139,7 +211,9 @@ class VgpuRestIT {
             "{\"name\":\"a\",\"gpus\":\"x y\"}",
             "{\"name\":\"a\",\"swappable\":true}", "{\"name\":\"a\",\"swappable\":\"x\"}",
             "{\"name\":\"a\",\"rdma\":\"x\"}", "{\"name\":\"a\",\"carriers\":[\"rdma\"]}",
-            "{\"name\":\"a\",\"carriers\":[]}", "{\"name\":\"a\",\"carriers\":[null]}",
+            "{\"name\":\"a\",\"carriers\":[]}",
+            "{\"name\":\"a\",\"labels\":{\"K\":\"v\"}}", "{\"name\":\"a\",\"expires\":\"2000-01-01T00:00:00Z\"}",
+            "{\"name\":\"a\",\"carriers\":[null]}",
             "{\"name\":\"a\",\"owner\":{\"kind\":\"domain\"}}",
             "{\"name\":\"a\",\"owner\":{\"kind\":\"x\",\"id\":\"y\"}}",
             "{\"name\":\"a\",\"memoryBytes\":\"much\"}", "null", "["}) {

@@ -2,11 +2,14 @@ package io.hawser.broker.store;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.model.Labels;
+import io.hawser.broker.model.Vgpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -49,6 +52,50 @@ class DatabaseTest {
         try (Stream<Path> files = Files.list(Path.of("src/main/resources", Migrations.FOLDER))) {
             assertEquals(files.map(file -> file.getFileName().toString()).sorted().toList(),
                 Migrations.FILES.stream().sorted().toList());
+        }
+    }
+
+    /** While two versions share a server's database, the previous one inserts rows without the newest columns. */
+    @Test
+    void shouldShareTheDatabaseWithTheNextVersionUnlessItsRuleForbids() throws Exception {
+        try (Database database = open()) {
+            database.transact(connection -> {
+                try (Statement statement = connection.createStatement()) {
+                    // As the next version's migration leaves it.
+                    statement.execute("alter table vgpu add column of_next_version varchar(8)");
+                    return statement.executeUpdate("insert into \"flyway_schema_history\" "
+                        + "select \"installed_rank\" + 1, '" + (Migrations.VERSION + 1)
+                        + "', 'next', 'SQL', 'next.sql', 1, \"installed_by\", "
+                        + "\"installed_on\", 1, true from \"flyway_schema_history\" where \"version\" = '"
+                        + Migrations.VERSION + "'");
+                }
+            });
+        }
+        try (Database database = open()) {
+            database.transact(connection -> {
+                try (Statement statement = connection.createStatement()) {
+                    return statement.executeUpdate("update schema_rule set least = " + (Migrations.VERSION + 1));
+                }
+            });
+        }
+        DatabaseException refused = assertThrows(DatabaseException.class, this::open);
+        assertTrue(refused.getMessage().contains("a newer broker has migrated the database"), refused.getMessage());
+    }
+
+    @Test
+    void shouldReadAVgpuOfThePreviousVersion() throws Exception {
+        try (Database database = open()) {
+            database.transact(connection -> {
+                try (Statement statement = connection.createStatement()) {
+                    return statement.executeUpdate("insert into vgpu (id, owner_kind, owner_id, memory_bytes, "
+                        + "compute_share, sharing, gpus, carriers, max_sessions, origin, created, changed, placed, "
+                        + "communication, swappable, rdma, name) values (random_uuid(), 'none', '', 0, 100, 'shared', "
+                        + "'any', 'tcp', 0, 'rest', now(), now(), '', 'none', false, false, 'old')");
+                }
+            });
+            Vgpu old = database.read(VgpuStore::all).get(0).vgpu();
+            assertNull(old.expires());
+            assertEquals(Labels.NONE, old.labels());
         }
     }
 

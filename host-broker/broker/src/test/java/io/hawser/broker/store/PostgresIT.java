@@ -128,13 +128,14 @@ class PostgresIT {
             VgpuService service = broker.broker().vgpuService();
             broker.vgpu("one", 0, "any");
             TokenService.Made token = broker.token("one");
+            assertLetsIn(broker, token); // the vGPU is in use now; PoolIT has the others
             server.kill();
+            assertLetsIn(broker, token);
             assertEquals(VgpuException.Kind.UNAVAILABLE, refused(service.create("two", draft(0L, "any"))).kind());
             assertEquals(VgpuException.Kind.UNAVAILABLE, refused(service.change("one", draft(5L, null))).kind());
             assertEquals(VgpuException.Kind.UNAVAILABLE, refused(service.delete("one", true)).kind());
             assertTrue(broker.broker().vgpus().find("two").isEmpty());
             assertEquals(0, broker.broker().vgpus().find("one").orElseThrow().vgpu().memoryBytes());
-            assertLetsIn(broker, token);
             server.startServer();
             // The last guest's worker holds memory until it ends.
             TestBroker.await("the session's end", () -> broker.broker().sessions().list().isEmpty());

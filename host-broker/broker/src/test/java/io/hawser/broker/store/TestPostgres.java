@@ -11,6 +11,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.SimpleFileVisitor;
 import java.nio.file.attribute.BasicFileAttributes;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -20,7 +23,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /** A PostgreSQL server of a test's own, from Debian's package or another installation in the path. */
-final class TestPostgres implements AutoCloseable {
+public final class TestPostgres implements AutoCloseable {
     private static final String PASSWORD = "a secret of the test";
     private static final String USER = "hawser";
     private static final int PORT_TRIES = 100;
@@ -56,7 +59,7 @@ final class TestPostgres implements AutoCloseable {
     }
 
     /** The folder of initdb and postgres; empty when they are not installed. */
-    static Optional<Path> programs() throws IOException {
+    public static Optional<Path> programs() throws IOException {
         List<Path> folders = new ArrayList<>();
         Stream.of(System.getenv("PATH").split(":")).map(Path::of).forEach(folders::add);
         Path debian = Path.of("/usr/lib/postgresql");
@@ -70,7 +73,7 @@ final class TestPostgres implements AutoCloseable {
     }
 
     /** Starts a server with an empty database, which requires the password. */
-    static TestPostgres start(Path programs) throws IOException, InterruptedException {
+    public static TestPostgres start(Path programs) throws IOException, InterruptedException {
         TestPostgres made = new TestPostgres(programs);
         Path password = Files.writeString(made.folder.resolve("password"), PASSWORD + "\n");
         made.run("chown", "-R", asRoot() ? "nobody" : System.getProperty("user.name"), made.folder.toString());
@@ -113,9 +116,9 @@ final class TestPostgres implements AutoCloseable {
     }
 
     /** Starts the server, also after {@link #kill}. */
-    void startServer() throws IOException {
+    public void startServer() throws IOException {
         server = unprivileged("postgres", "-D", data(), "-c", "listen_addresses=127.0.0.1", "-c", "port=" + port, "-c",
-            "unix_socket_directories=" + folder, "-c", "max_connections=20", "-c", "shared_buffers=16MB");
+            "unix_socket_directories=" + folder, "-c", "max_connections=60", "-c", "shared_buffers=16MB");
         TestBroker.await("the server", () -> {
             try {
                 String said = Files.readString(folder.resolve("postgres.log"));
@@ -130,7 +133,7 @@ final class TestPostgres implements AutoCloseable {
     }
 
     /** Kills the server, as the loss of its machine would. */
-    void kill() throws InterruptedException {
+    public void kill() throws InterruptedException {
         // The server's children end by themselves after the server.
         List<ProcessHandle> all = new ArrayList<>(server.descendants().toList());
         server.destroyForcibly().waitFor();
@@ -138,9 +141,14 @@ final class TestPostgres implements AutoCloseable {
     }
 
     /** Settings of a broker that uses this server. */
-    Map<String, String> settings() {
+    public Map<String, String> settings() {
         return Map.of("hawser.database.url", "jdbc:postgresql://127.0.0.1:" + port + "/postgres",
             "hawser.database.username", USER, "hawser.database.password", PASSWORD);
+    }
+
+    /** A connection of the test's own. */
+    public Connection connect() throws SQLException {
+        return DriverManager.getConnection(settings().get("hawser.database.url"), USER, PASSWORD);
     }
 
     @Override

@@ -4,11 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.hawser.broker.events.EventLog;
 import io.hawser.broker.model.SwapInfo;
+import io.hawser.broker.view.BrokerInfo;
 import io.hawser.broker.view.GpuInfo;
 import io.hawser.broker.view.RegionInfo;
 import io.hawser.broker.view.VgpuInfo;
 import java.time.Instant;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class NoticesTest {
@@ -17,27 +19,39 @@ class NoticesTest {
     private final Notices notices = new Notices(log);
 
     private static GpuInfo gpu(String health, String detail) {
-        return new GpuInfo(0, "H200", "u-1", "nvidia", 1, 0, "", "9.0", 0, 0, 0, 0, health, detail, 5, 1L, 40, 100.0);
+        return gpu(health, detail, false);
+    }
+
+    private static GpuInfo gpu(String health, String detail, boolean drained) {
+        return new GpuInfo(0, "H200", "u-1", "nvidia", 1, 0, "", "9.0", 0, 0, 0, 0, health, detail, 5, 1L, 40, 100.0,
+            drained, "");
     }
 
     private static VgpuInfo vgpu(String id, Instant changed, String state, String problem, int sessions) {
         return new VgpuInfo("v", id, new VgpuInfo.Owner("none", ""), 0, 100, "shared", "any", List.of("tcp"), 0, "none",
-            false, false, "rest", THEN, changed, state, problem, List.of(), sessions, 0, 0, 0, null);
+            false, false, null, Map.of(), "rest", THEN, changed, state, problem, List.of(), sessions, 0, 0, 0, null,
+            "");
     }
 
     private static VgpuInfo swappable(String id, long residentBytes, long swappedBytes) {
         return new VgpuInfo("v", id, new VgpuInfo.Owner("none", ""), 8, 100, "shared", "any", List.of("tcp"), 0, "none",
-            true, false, "rest", THEN, THEN, "ready", "", List.of(), 1, 0, 0, 0,
+            true, false, null, Map.of(), "rest", THEN, THEN, "ready", "", List.of(), 1, 0, 0, 0,
             new SwapInfo(swappedBytes == 0, residentBytes,
-                swappedBytes, 1, 0, "", 0, 0, ""));
+                swappedBytes, 1, 0, "", 0, 0, ""),
+            "");
     }
 
     private static RegionInfo region(String state, String problem) {
-        return new RegionInfo("r", "/dev/shm/r", "", 0, false, "v", 1, 1, 1, 0, 0, 1, state, problem);
+        return new RegionInfo("r", "/dev/shm/r", "", 0, false, "v", 1, 1, 1, 0, 0, 1, state, problem, "");
+    }
+
+    private static BrokerInfo broker(String poolProblem) {
+        return new BrokerInfo("", 1, "", THEN, "", "", "", "", 1, "", "", 1, "", "h2", false,
+            new BrokerInfo.Pool(0, 0, 0, 0, 0, 0, "", 0), List.of(), "b", poolProblem);
     }
 
     private static Picture of(Object... things) {
-        return new Picture(THEN, null, only(GpuInfo.class, things), only(VgpuInfo.class, things), List.of(),
+        return new Picture(THEN, broker(""), only(GpuInfo.class, things), only(VgpuInfo.class, things), List.of(),
             only(RegionInfo.class, things));
     }
 
@@ -99,5 +113,19 @@ class NoticesTest {
         assertEquals(List.of("region info Region r is served"), told(of(), serving));
         assertEquals(List.of("region error Region r has failed: cut"), told(serving, of(region("failed", "cut"))));
         assertEquals(List.of("region info Region r is no longer served"), told(serving, of()));
+    }
+
+    @Test
+    void shouldReportWhatKeepsTheBrokerFromItsPoolOnce() {
+        Picture good = of();
+        Picture bad = new Picture(THEN, broker("the database has been away for 3 s"), List.of(), List.of(), List.of(),
+            List.of());
+        Picture later =
+            new Picture(THEN, broker("the database has been away for 14 s"), List.of(), List.of(), List.of(),
+                List.of());
+        assertEquals(List.of("admin error Pool: the database has been away for 3 s"), told(good, bad));
+        assertEquals(List.of(), told(bad, later));
+        assertEquals(List.of("admin info The broker is a member of its pool in good standing again"),
+            told(later, good));
     }
 }

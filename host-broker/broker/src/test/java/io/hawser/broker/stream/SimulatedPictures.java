@@ -9,6 +9,7 @@ import jakarta.inject.Inject;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 
 /** A large simulated broker for {@link StreamBenchmark}. All its sessions are busy, so each picture changes them. */
@@ -35,16 +36,19 @@ public class SimulatedPictures implements PictureSource {
                 "10.0.0." + i + ":5000", "guest-" + i, "python3", 1000 + i, 2000 + i, List.of("u-1"),
                 1L << 33, new SessionInfo.Statistics(calls, calls, calls / 20, calls * 700, calls * 90, 0,
                     (1L << 30) + random.nextInt(1 << 20), calls / 2,
-                    second * 400, second * 90)));
+                    second * 400, second * 90),
+                ""));
         }
         List<VgpuInfo> vgpus = new ArrayList<>();
         for (int i = 1; i <= VGPUS; i++) {
             boolean busy = i <= SESSIONS;
             vgpus.add(new VgpuInfo("tenant-" + i, "00000000-0000-4000-8000-%012d".formatted(i),
                 new VgpuInfo.Owner("host", "guest-" + i), 1L << 33, 50, "shared", "any", List.of("shm", "tcp"), 4,
-                "none", false, false, "rest", started, started, "ready", "", List.of("u-1"), busy ? 1 : 0, 0,
-                busy ? sessions.get(i - 1).statistics().deviceBytes() : 0, 1, null));
+                "none", false, false, null, Map.of(), "rest", started, started, "ready", "",
+                List.of("u-1"), busy ? 1 : 0, 0, busy ? sessions.get(i - 1).statistics().deviceBytes() : 0, 1, null,
+                ""));
         }
-        return new Picture(Instant.now(), broker.getBroker(), broker.listGpus(), vgpus, sessions, broker.listRegions());
+        return new Picture(Instant.now(), broker.getBroker(), broker.listGpus(null), vgpus, sessions,
+            broker.listRegions(null));
     }
 }

@@ -22,26 +22,27 @@ class PlacementTest {
     private static GpuLoad gpu(String uuid, int vgpus, int shares, long reservedBytes) {
         return new GpuLoad(new Device("GPU", uuid, 1000, "", ""), vgpus, shares,
             new Reserved(reservedBytes, 0, 0), 0, 0, "",
-            vgpus > 0 ? "other" : "", false);
+            vgpus > 0 ? "other" : "", false, false);
     }
 
     /** A GPU of 1000 bytes, with contexts of 10 bytes for two spare workers. */
     private static GpuLoad swapping(long fixedBytes, long swappableBytes, long largestBytes) {
         return new GpuLoad(new Device("GPU", FIRST, 1000, "", ""), 1, 1,
-            new Reserved(fixedBytes, swappableBytes, largestBytes), 2, 10, "", "other", false);
+            new Reserved(fixedBytes, swappableBytes, largestBytes), 2, 10, "", "other", false, false);
     }
 
     private static GpuLoad failing(GpuLoad gpu) {
-        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reserved(), 0, 0, "", gpu.shared(), true);
+        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reserved(), 0, 0, "", gpu.shared(), true,
+            false);
     }
 
     private static GpuLoad with(GpuLoad gpu, int contexts, long contextBytes) {
         return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reserved(), contexts, contextBytes, "",
-            gpu.shared(), false);
+            gpu.shared(), false, false);
     }
 
     private static GpuLoad exclusive(GpuLoad gpu, String vgpu) {
-        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reserved(), 0, 0, vgpu, vgpu, false);
+        return new GpuLoad(gpu.device(), gpu.vgpus(), gpu.shares(), gpu.reserved(), 0, 0, vgpu, vgpu, false, false);
     }
 
     private static Vgpu vgpu(long memoryBytes, String gpus, String mode) throws VgpuException {

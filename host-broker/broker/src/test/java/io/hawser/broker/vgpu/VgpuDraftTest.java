@@ -2,11 +2,13 @@ package io.hawser.broker.vgpu;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.Communication;
+import io.hawser.broker.model.Labels;
 import io.hawser.broker.model.Origin;
 import io.hawser.broker.model.Owner;
 import io.hawser.broker.model.Sharing;
@@ -14,6 +16,7 @@ import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuException;
 import java.time.Instant;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -48,10 +51,26 @@ class VgpuDraftTest {
             "host", null).create("v", Origin.REST, NOW);
         Vgpu after = new VgpuDraft(null, null, null, 30, null, null, null, null).change(before, NOW.plusSeconds(1));
         assertEquals(new Vgpu("v", before.id(), new Owner(Owner.Kind.DOMAIN, "a-uuid"), 7, 30, Sharing.EXCLUSIVE,
-            before.gpus(), Set.of(Carrier.SHM), 3, Communication.HOST, false, false, Origin.REST, NOW,
-            NOW.plusSeconds(1)), after);
+            before.gpus(), Set.of(Carrier.SHM), 3, Communication.HOST, false, false, null, Labels.NONE, Origin.REST,
+            NOW, NOW.plusSeconds(1)), after);
         assertEquals(Owner.NONE, new VgpuDraft(Owner.Kind.NONE, null, null, null, null, null, null, null)
             .change(before, NOW).owner());
+    }
+
+    @Test
+    void shouldKeepChangeAndRemoveAnExpiry() throws VgpuException {
+        VgpuDraft draft = NOTHING.expiring(NOW.plusSeconds(5)).labelled(Map.of("job", "1"));
+        Vgpu vgpu = draft.create("v", Origin.REST, NOW);
+        assertEquals(NOW.plusSeconds(5), vgpu.expires());
+        // A change of something else is possible after the expiry, before the deletion.
+        Vgpu kept = NOTHING.change(vgpu, NOW.plusSeconds(6));
+        assertEquals(NOW.plusSeconds(5), kept.expires());
+        assertEquals(Map.of("job", "1"), kept.labels().map());
+        assertNull(NOTHING.expiring(VgpuDraft.NEVER).change(vgpu, NOW).expires());
+        assertEquals(Map.of(), NOTHING.labelled(Map.of()).change(vgpu, NOW).labels().map());
+        assertInvalid("must expire in the future", NOTHING.expiring(NOW));
+        assertInvalid("in at most 36500 days", NOTHING.expiring(NOW.plusSeconds(4_000_000_000L)));
+        assertInvalid("the key of a label", NOTHING.labelled(Map.of("Job", "1")));
     }
 
     private static VgpuDraft swappable(Long memoryBytes, String mode, String gpus, String communication) {

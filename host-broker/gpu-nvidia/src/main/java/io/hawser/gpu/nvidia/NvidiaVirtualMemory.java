@@ -35,10 +35,15 @@ final class NvidiaVirtualMemory implements VirtualMemory {
     private static final int HW_DECOMPRESS = 2; // CU_MEM_CREATE_USAGE_HW_DECOMPRESS, as cuMemAlloc's memory
     // CUdevice_attribute
     private static final int RDMA_WITH_VMM_SUPPORTED = 110;
+    private static final int RDMA_SUPPORTED = 116;
+    private static final int RDMA_WRITES_ORDERING = 118;
+    private static final int ORDERED_FOR_OWNER = 100; // CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
     private static final int MEM_DECOMPRESS_ALGORITHM_MASK = 136;
 
     private final Map<Integer, Boolean> rdma = new HashMap<>(); // by device
     private final Map<Integer, Boolean> decompression = new HashMap<>();
+    private final Map<Integer, Boolean> isOrdered = new HashMap<>(); // writes of adapters need no flush
+    private NvidiaAdapters adapters; // null until its first use
 
     private static MemorySegment prop(Arena arena, int device, int compression, int usage) {
         MemorySegment prop = arena.allocate(PROP_BYTES, Long.BYTES);
@@ -119,6 +124,27 @@ final class NvidiaVirtualMemory implements VirtualMemory {
             prop.set(JAVA_BYTE, PROP_RDMA_OFFSET, (byte) (hasRdma(device) ? 1 : 0));
             return CudaNative.cuMemCreate(out, bytes, prop, 0);
         }
+    }
+
+    @Override
+    public boolean servesAdapters(int device) {
+        return hasRdma(device) && attribute(RDMA_SUPPORTED, device) != 0;
+    }
+
+    @Override
+    public int dmaBuf(long address, long bytes, long handle, MemorySegment out) {
+        return adapters().dmaBuf(address, bytes, out);
+    }
+
+    @Override
+    public int flushAdapterWrites(int device) {
+        return isOrdered.computeIfAbsent(device, key -> attribute(RDMA_WRITES_ORDERING, device) >= ORDERED_FOR_OWNER)
+            ? CUresult.CUDA_SUCCESS : adapters().flush();
+    }
+
+    private NvidiaAdapters adapters() {
+        adapters = adapters == null ? NvidiaAdapters.open() : adapters;
+        return adapters;
     }
 
     private boolean hasRdma(int device) {

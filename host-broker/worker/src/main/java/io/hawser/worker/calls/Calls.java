@@ -1,5 +1,6 @@
 package io.hawser.worker.calls;
 
+import io.hawser.cuda.Move;
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaDispatcher;
@@ -30,6 +31,7 @@ import io.hawser.worker.session.StreamTable;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
+import java.util.function.IntFunction;
 import java.util.function.IntPredicate;
 
 /** The described functions of one session: the generated dispatcher and the hand-written calls. */
@@ -46,7 +48,8 @@ public final class Calls implements CallDispatcher {
     private LibraryCalls serving; // the library of the call in service
 
     /** A math library: which of its opcodes put work into a stream, which one ends a handle, and its calls. */
-    private record MathLibrary(IntPredicate isWork, int destroys, HandleKind kind, LibraryCalls calls) {
+    private record MathLibrary(IntPredicate isWork, int destroys, HandleKind kind, LibraryCalls calls,
+        IntFunction<Move> move, IntFunction<String> name) {
     }
 
     /**
@@ -64,19 +67,28 @@ public final class Calls implements CallDispatcher {
         region = new RegionCopies(session, bulk, stripes);
         session.work().useLanes(stripes.data());
         objects = session.objects();
-        use(CublasOpcodes::isCredited, CublasOpcodes.cublasDestroy_v2, HandleKind.CUBLAS, new CublasCalls(session));
+        use(CublasOpcodes::isCredited, CublasOpcodes.cublasDestroy_v2, HandleKind.CUBLAS, new CublasCalls(session),
+            CublasOpcodes::move, CublasOpcodes::name);
         use(CublasLtOpcodes::isCredited, CublasLtOpcodes.cublasLtDestroy, HandleKind.CUBLASLT,
-            new CublasLtCalls(session));
-        use(CufftOpcodes::isCredited, CufftOpcodes.hwsFftDestroy, HandleKind.CUFFT, new CufftCalls(session));
-        use(CudnnOpcodes::isCredited, CudnnOpcodes.cudnnDestroy, HandleKind.CUDNN, new CudnnCalls(session));
+            new CublasLtCalls(session),
+            CublasLtOpcodes::move, CublasLtOpcodes::name);
+        use(CufftOpcodes::isCredited, CufftOpcodes.hwsFftDestroy, HandleKind.CUFFT, new CufftCalls(session),
+            CufftOpcodes::move, CufftOpcodes::name);
+        use(CudnnOpcodes::isCredited, CudnnOpcodes.cudnnDestroy, HandleKind.CUDNN, new CudnnCalls(session),
+            CudnnOpcodes::move, CudnnOpcodes::name);
         use(CusolverOpcodes::isCredited, CusolverOpcodes.cusolverDnDestroy, HandleKind.CUSOLVER,
-            new CusolverCalls(session));
+            new CusolverCalls(session),
+            CusolverOpcodes::move, CusolverOpcodes::name);
         use(CusparseOpcodes::isCredited, CusparseOpcodes.cusparseDestroy, HandleKind.CUSPARSE,
-            new CusparseCalls(session));
-        use(CurandOpcodes::isCredited, CurandOpcodes.hwsRandDestroy, HandleKind.CURAND, new CurandCalls(session));
+            new CusparseCalls(session),
+            CusparseOpcodes::move, CusparseOpcodes::name);
+        use(CurandOpcodes::isCredited, CurandOpcodes.hwsRandDestroy, HandleKind.CURAND, new CurandCalls(session),
+            CurandOpcodes::move, CurandOpcodes::name);
         use(CusparseLtOpcodes::isCredited, CusparseLtOpcodes.hwsSltDestroy, HandleKind.CUSPARSELT,
-            new CusparseLtCalls(session));
-        use(NcclOpcodes::isCredited, NcclOpcodes.hwsNcclEnd, HandleKind.NCCL, new NcclCalls(session));
+            new CusparseLtCalls(session),
+            CusparseLtOpcodes::move, CusparseLtOpcodes::name);
+        use(NcclOpcodes::isCredited, NcclOpcodes.hwsNcclEnd, HandleKind.NCCL, new NcclCalls(session),
+            NcclOpcodes::move, NcclOpcodes::name);
         ArenaCalls arena = new ArenaCalls(session);
         SharedHandles handles = new SharedHandles(session);
         VmmCalls vmm = new VmmCalls(session, handles);
@@ -133,14 +145,27 @@ public final class Calls implements CallDispatcher {
         return opcode >>> LIBRARY_SHIFT == DRIVER;
     }
 
-    private void use(IntPredicate isWork, int destroys, HandleKind kind, LibraryCalls calls) {
-        math[destroys >>> LIBRARY_SHIFT] = new MathLibrary(isWork, destroys, kind, calls);
+    private void use(IntPredicate isWork, int destroys, HandleKind kind, LibraryCalls calls, IntFunction<Move> move,
+        IntFunction<String> name) {
+        math[destroys >>> LIBRARY_SHIFT] = new MathLibrary(isWork, destroys, kind, calls, move, name);
     }
 
     /** The math library of a call; null for a call of the driver or an unknown one. */
     private MathLibrary mathOf(int opcode) {
         int number = opcode >>> LIBRARY_SHIFT;
         return number < MATH_LIBRARIES ? math[number] : null;
+    }
+
+    @Override
+    public Move move(int opcode) {
+        MathLibrary library = mathOf(opcode);
+        return library == null ? CudaOpcodes.move(opcode) : library.move.apply(opcode);
+    }
+
+    @Override
+    public String name(int opcode) {
+        MathLibrary library = mathOf(opcode);
+        return library == null ? CudaOpcodes.name(opcode) : library.name.apply(opcode);
     }
 
     /**

@@ -12,6 +12,8 @@ import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CopyWindow;
 import io.hawser.worker.session.CopyWindow.Direction;
 import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.DeviceWrite;
+import io.hawser.worker.session.GuestPlace;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
 import io.hawser.worker.session.StreamWork;
@@ -19,9 +21,6 @@ import java.lang.foreign.MemorySegment;
 
 /** Copies between the guest and the device, and copies of boxes within the device. Session thread. */
 final class CopyCalls implements CopyManualCalls<Call> {
-    // The GPU copies a piece while the adapter sends the one before: both at once from the second piece on.
-    private static final long DIRECT_PIECE_BYTES = 512L << 10;
-
     private final GpuBackend backend;
     private final GuestMemory guestMemory; // null over other carriers than RDMA
     private final BoxCopy boxes;
@@ -41,7 +40,8 @@ final class CopyCalls implements CopyManualCalls<Call> {
     /** Where a call of the driver copies between host and device. */
     static CopyWindow.Direction direction(int opcode) {
         return switch (opcode) {
-            case CudaOpcodes.hwsCopyHtoD, CudaOpcodes.hwsCopyHtoDShared, CudaOpcodes.hwsWriteBox,
+            case CudaOpcodes.hwsCopyHtoD, CudaOpcodes.hwsCopyHtoDDirect, CudaOpcodes.hwsCopyHtoDShared,
+                CudaOpcodes.hwsWriteBox,
                 CudaOpcodes.hwsWriteBoxShared, CudaOpcodes.hwsWriteArray, CudaOpcodes.hwsWriteArrayShared ->
                 Direction.TO_DEVICE;
             case CudaOpcodes.hwsCopyDtoH, CudaOpcodes.hwsCopyDtoHDirect, CudaOpcodes.hwsCopyDtoHShared,
@@ -72,9 +72,32 @@ final class CopyCalls implements CopyManualCalls<Call> {
             return;
         }
         rounds.issued(Direction.TO_HOST, byteCount, call.lastStream());
-        work.readInto(call, call.lastStream(), byteCount, DIRECT_PIECE_BYTES,
-            (destination, offset, through) -> backend.copyDtoH(destination, srcDevice + offset, through),
-            new StreamWork.GuestPlace(address, key));
+        work.readInto(call, call.lastStream(), srcDevice, byteCount, new GuestPlace(address, key));
+    }
+
+    @Override
+    public void hwsCopyHtoDDirect(Call call, long dstDevice, long byteCount, long hStream, long address,
+        long areaOffset, long areaBytes, int key) {
+        if (guestMemory == null) {
+            call.fatal("a session must go by RDMA for copies from the guest's memory");
+            return;
+        }
+        DeviceWrite.Slots slots = region.slots(call, areaOffset, areaBytes);
+        if (slots == null) {
+            return;
+        }
+        if (byteCount == 0) {
+            call.finish(0);
+            return;
+        }
+        if (!slots.serve(byteCount)) {
+            call.fatal("the buffer of a copy must be long enough for its pieces: bytes="
+                + Long.toUnsignedString(byteCount) + " areaBytes=" + areaBytes);
+            return;
+        }
+        rounds.issued(Direction.TO_DEVICE, byteCount, call.lastStream());
+        work.writeFrom(call, call.lastStream(), dstDevice, byteCount, new GuestPlace(address, key), slots);
+        region.uses(call);
     }
 
     @Override

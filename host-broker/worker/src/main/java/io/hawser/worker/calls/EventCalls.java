@@ -2,11 +2,13 @@ package io.hawser.worker.calls;
 
 import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.cuda.generated.EventManualCalls;
+import io.hawser.cuda.generated.EventReplies;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.MovedEvents;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -53,7 +55,18 @@ final class EventCalls implements EventManualCalls<Call> {
     }
 
     @Override
+    public void cuEventElapsedTime_v2(Call call, long start, long end) {
+        MemorySegment out = call.scratch(Float.BYTES);
+        MovedEvents moved = session.moving().events();
+        int result = moved.has(start) || moved.has(end) ? moved.elapsed(driver, start, end, out)
+            : driver.cuEventElapsedTime_v2(out, start, end);
+        EventReplies.cuEventElapsedTime_v2(call.reply(), out.get(ValueLayout.JAVA_FLOAT, 0));
+        call.finish(result);
+    }
+
+    @Override
     public void cuEventRecordWithFlags(Call call, long event, long stream, int flags) {
+        session.moving().events().forget(event);
         InterprocessEvent shared = shared(call.lastObject());
         call.finish(shared == null ? driver.cuEventRecordWithFlags(event, stream, flags)
             : shared.record(call.lastStream()));
@@ -61,6 +74,7 @@ final class EventCalls implements EventManualCalls<Call> {
 
     @Override
     public void hwsEventRecord(Call call, long event, long stream) {
+        session.moving().events().forget(event);
         Handle handle = call.lastObject();
         long sequence = call.sequence();
         int result = shared(handle) != null ? CudaResult.INVALID_VALUE

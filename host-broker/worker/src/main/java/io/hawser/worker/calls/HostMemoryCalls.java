@@ -15,6 +15,7 @@ import java.util.TreeMap;
 
 /** Pinned memory of the guest: parts of the region that devices access directly. Session thread. */
 final class HostMemoryCalls implements HostMemoryManualCalls<Call> {
+    private final Session session;
     private final GuestObjects objects;
     private final GpuBackend backend;
     private final SharedRegion region;
@@ -33,6 +34,7 @@ final class HostMemoryCalls implements HostMemoryManualCalls<Call> {
      * @param copies checks the region's bounds.
      */
     HostMemoryCalls(Session session, SharedRegion region, RegionCopies copies) {
+        this.session = session;
         this.objects = session.objects();
         this.backend = session.backend();
         this.region = region;
@@ -66,8 +68,14 @@ final class HostMemoryCalls implements HostMemoryManualCalls<Call> {
             }
         }
         maps.put(regionOffset, new HostMap(byteCount, device));
+        call.keepUntil(journalNumber(regionOffset));
         HostMemoryReplies.hwsHostMap(call.reply(), device);
         call.finish(0);
+    }
+
+    /** The journal's number of a mapping. */
+    private static long journalNumber(long regionOffset) {
+        return -1 - regionOffset; // ids of handles are positive
     }
 
     private boolean overlaps(long offset, long bytes) {
@@ -85,6 +93,7 @@ final class HostMemoryCalls implements HostMemoryManualCalls<Call> {
         if (map.device != 0) {
             objects.allocations().removeHost(map.device); // later copies cannot use it from now on
         }
+        session.moving().journal().forget(journalNumber(regionOffset));
         waits.run(call, () -> call.finish(map.device == 0 ? 0 : backend.unmapHost(map.device)));
     }
 }

@@ -84,6 +84,7 @@ final class ModuleCalls implements ModuleManualCalls<Call> {
             call.fatal("an image must have been staged: blobId=" + blobId);
             return;
         }
+        call.usesImage(content);
         try {
             MemorySegment staged = blobs.bytes(content);
             if (load(call, modId, staged, library, logCapacity, log) == 0) {

@@ -14,6 +14,7 @@ import io.hawser.worker.channel.GuestMemory;
 import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.CudaResult;
+import io.hawser.worker.session.DeviceWrite;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.session.StreamState;
 import java.io.IOException;
@@ -147,6 +148,17 @@ final class RegionCopies {
         }
     }
 
+    /** Part of the copy area as the buffer of a copy; null after the call has ended with an error. */
+    DeviceWrite.Slots slots(Call call, long offset, long bytes) {
+        return allowsArea(call, offset, bytes) ? new DeviceWrite.Slots(area, offset, bytes) : null;
+    }
+
+    /** Keeps the copy area until the stream has done its work so far. */
+    void uses(Call call) {
+        session.graphCallbacks().launchBegins();
+        session.work().whenReached(call.lastStream(), status -> session.graphCallbacks().launchEnds());
+    }
+
     /** Bytes that {@link #allows} has accepted. */
     MemorySegment bytes(long offset, long bytes, int chunk) {
         return Stripes.isChunk(chunk) ? stripes.bytes(chunk, offset, bytes)
@@ -181,8 +193,7 @@ final class RegionCopies {
      */
     void settle(Call call, int chunk, long offset, long bytes, int issued) {
         if (chunk == RecordLayout.COPY_AREA_CHUNK) {
-            session.graphCallbacks().launchBegins();
-            session.work().whenReached(call.lastStream(), status -> session.graphCallbacks().launchEnds());
+            uses(call);
         } else if (Stripes.isChunk(chunk)) {
             settledSequence = call.sequence();
             stripes.take(chunk);

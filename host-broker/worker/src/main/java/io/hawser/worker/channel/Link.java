@@ -98,6 +98,30 @@ public interface Link extends Executor {
         // The broker watches the locks and beats of guests that use a region.
     }
 
+    /** Receives nothing until {@link #proceed}, and serves no input that was received. */
+    void halt();
+
+    /** Ends {@link #halt}. */
+    void proceed();
+
+    /** Whether the guest can read all that was appended and flushed. */
+    boolean hasSentAll();
+
+    /** Where this link stands, after {@link #halt}. */
+    LinkPosition position();
+
+    /**
+     * As {@link #open}, for a guest that another worker has served up to a position.
+     *
+     * @param from where that worker's link has stopped.
+     */
+    void open(RecordHandler handler, LinkPosition from);
+
+    /** Descriptor of the guest's socket, which stays this link's; -1 over a region. */
+    default int socket() {
+        return -1;
+    }
+
     /** Drops all further input: the session has ended. */
     void discard();
 

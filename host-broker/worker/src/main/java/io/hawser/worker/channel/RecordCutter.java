@@ -4,6 +4,7 @@ import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /**
  * Cuts the guest's bytes into records, after a carrier has copied them to private memory. A header is checked before
@@ -156,6 +157,27 @@ public final class RecordCutter {
     private void refuse(String reason) {
         discarding = true;
         handler.refuse(reason);
+    }
+
+    /** Where this cutter stands, for a link over a socket. */
+    public LinkPosition position() {
+        return position(0, 0, 0);
+    }
+
+    /** Where this cutter stands, with the positions of a link's rings. */
+    public LinkPosition position(long commandPosition, long replyPosition, long replyHead) {
+        boolean isBegun = memory != null;
+        MemorySegment taken = isBegun ? memory.segment().asSlice(0, receivedBytes)
+            : headerBytes.asSlice(0, headerCount);
+        return new LinkPosition(isBegun ? expectedSequence - 1 : expectedSequence,
+            MemorySegment.ofArray(taken.toArray(ValueLayout.JAVA_BYTE)),
+            isBegun && header.isCredited() ? header.lengthBytes() : 0, commandPosition, replyPosition, replyHead);
+    }
+
+    /** Goes on where the cutter of another worker has stopped. Call it before the first byte. */
+    public void resume(LinkPosition from) {
+        expectedSequence = from.sequence();
+        accept(from.partial(), 0, from.partial().byteSize());
     }
 
     /** Drops all further input. */

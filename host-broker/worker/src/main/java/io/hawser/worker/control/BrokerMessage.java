@@ -48,6 +48,12 @@ public sealed interface BrokerMessage {
             throw new IOException("only a helper moves processes: pid=" + message.pid());
         }
 
+        void handle(Mover message, int descriptor) throws IOException;
+        void handle(MoveSide message, int descriptor) throws IOException;
+        void handle(MoveOut message, int descriptor) throws IOException;
+        void handle(MoveIn message, int descriptor) throws IOException;
+        void handle(MoveLink message, int descriptor) throws IOException;
+        void handle(MoveEnd message, int descriptor) throws IOException;
         void handle(Stripe message, int descriptor) throws IOException;
         void handle(End message, int descriptor) throws IOException;
     }
@@ -322,6 +328,67 @@ public sealed interface BrokerMessage {
      * @param pid the process.
      */
     record Restore(int pid) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /** Serve no session, but copy the slabs of sessions that move between the worker's GPUs. */
+    record Mover() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /**
+     * For the mover: a session's source or target offers its slabs. The message carries the mover's end of a socket to
+     * it.
+     *
+     * @param pair number of the session.
+     * @param isSource whether the socket is the source's.
+     */
+    record MoveSide(int pair, boolean isSource) implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /**
+     * Stop the session, write its state, and offer its slabs to the mover. The message carries the worker's end of a
+     * socket to the mover. The worker replies with {@link WorkerMessage.MoveReady}.
+     */
+    record MoveOut() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /** The session that follows comes from another worker. The message carries its state. */
+    record MoveIn() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /** After {@link MoveIn}. Carries the worker's end of a socket to the mover. */
+    record MoveLink() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /**
+     * The move has ended. The source exits or goes on. The target serves the guest; it gets this only after a move.
+     *
+     * @param isMoved whether the session is the target's now.
+     */
+    record MoveEnd(boolean isMoved) implements BrokerMessage {
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);

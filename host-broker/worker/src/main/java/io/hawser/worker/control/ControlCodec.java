@@ -71,6 +71,12 @@ public final class ControlCodec {
             case SWAP_FREEZE -> new BrokerMessage.SwapFreeze(node.path("frozen").asBoolean());
             case CHECKPOINT -> new BrokerMessage.Checkpoint(small(node, "pid"), number(node, "bytes"));
             case RESTORE -> new BrokerMessage.Restore(small(node, "pid"));
+            case MOVER -> new BrokerMessage.Mover();
+            case MOVE_SIDE -> new BrokerMessage.MoveSide(small(node, "pair"), node.path("source").asBoolean());
+            case MOVE_OUT -> new BrokerMessage.MoveOut();
+            case MOVE_IN -> new BrokerMessage.MoveIn();
+            case MOVE_LINK -> new BrokerMessage.MoveLink();
+            case MOVE_END -> new BrokerMessage.MoveEnd(node.path("moved").asBoolean());
             case END -> new BrokerMessage.End(node.path("reason").asText("ended by the broker"));
         };
     }

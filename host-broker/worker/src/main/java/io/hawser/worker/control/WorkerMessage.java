@@ -308,4 +308,32 @@ public sealed interface WorkerMessage {
             return WorkerMessageType.PROCESS_MOVED;
         }
     }
+
+    /**
+     * The reply to {@link BrokerMessage.MoveOut}. Before it, without a reason, the worker has passed the state's
+     * descriptor, and then that of the guest's socket.
+     *
+     * @param reason why the session cannot move, and goes on; empty when it has stopped.
+     * @param bytes length of its slabs.
+     * @param socket whether a socket was passed.
+     */
+    record MoveReady(String reason, long bytes, boolean socket) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.MOVE_READY;
+        }
+    }
+
+    /**
+     * The session from {@link BrokerMessage.MoveIn} is complete, or cannot be made.
+     *
+     * @param reason why not; empty when it is complete.
+     * @param ms time that it took.
+     */
+    record MovedIn(String reason, long ms) implements WorkerMessage {
+        @Override
+        public WorkerMessageType type() {
+            return WorkerMessageType.MOVED_IN;
+        }
+    }
 }

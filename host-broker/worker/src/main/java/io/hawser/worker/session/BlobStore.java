@@ -230,6 +230,11 @@ public final class BlobStore {
         byContent.get(content).pins--;
     }
 
+    /** Whether an image is being sent, or was sent and not loaded yet. */
+    boolean hasStaged() {
+        return !byId.isEmpty();
+    }
+
     /** Frees all images, except those that another thread still uses. */
     public void close() {
         // Other threads may still read or write these images. The process exits soon and frees them.

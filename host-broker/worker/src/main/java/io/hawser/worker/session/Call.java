@@ -57,6 +57,8 @@ public final class Call implements CallContext {
     private boolean interrupted;
     private boolean mayWait; // for memory: the record can be served again
     private boolean waits; // found no memory; the session serves the record again
+    private Journal.Entry entry; // of the journal, while the call is in service; null for none
+    private Handle made; // the object that it has made; null for none
     private Capture capture; // null: the record came from the guest by itself
 
     /** A stream that captures what a call does, and the memory that the call's checks have allowed. */
@@ -106,6 +108,8 @@ public final class Call implements CallContext {
         waits = false;
         answered = false;
         result = 0;
+        entry = null;
+        made = null;
         invalidValue = CudaResult.INVALID_VALUE;
         invalidHandle = CudaResult.INVALID_HANDLE;
         in.wrap(bytes, offset, lengthBytes);
@@ -214,6 +218,38 @@ public final class Call implements CallContext {
 
     int opcode() {
         return opcode;
+    }
+
+    /** Sets the entry that the journal keeps if the call succeeds; null for none. */
+    void use(Journal.Entry draft) {
+        entry = draft;
+    }
+
+    Journal.Entry entry() {
+        return entry;
+    }
+
+    /** Tells the journal which staged image the call has used up. */
+    public void usesImage(String digest) {
+        if (entry != null) {
+            entry.useImage(digest);
+        }
+    }
+
+    /** Lets the journal keep the call until {@link Journal#forget} gets this number, which is no handle's. */
+    public void keepUntil(long number) {
+        if (entry != null) {
+            entry.tieTo(number);
+        }
+    }
+
+    /** Notes the object that the call has made. */
+    void make(Handle object) {
+        made = object;
+    }
+
+    Handle made() {
+        return made;
     }
 
     @Override

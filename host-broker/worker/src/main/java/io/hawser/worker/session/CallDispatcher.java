@@ -1,5 +1,6 @@
 package io.hawser.worker.session;
 
+import io.hawser.cuda.Move;
 import java.lang.foreign.MemorySegment;
 
 /** Decodes and executes the functions of the API description. Session thread. */
@@ -11,6 +12,12 @@ public interface CallDispatcher {
      * @return false when no correct guest sends it.
      */
     boolean isKnown(int opcode);
+
+    /** The meaning of a request for a session that moves. */
+    Move move(int opcode);
+
+    /** Name of a function, for people. */
+    String name(int opcode);
 
     /**
      * Whether a request may block the backend until the whole device is idle. Such a request is postponed while a host

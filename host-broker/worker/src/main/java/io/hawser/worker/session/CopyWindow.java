@@ -208,6 +208,11 @@ public final class CopyWindow {
         return partOf == sequence ? partBytes : 0;
     }
 
+    /** Sequence of the call that has been issued in part; 0 for none. */
+    long partOf() {
+        return partOf;
+    }
+
     /**
      * Notes what has been issued of a call's copy, which goes on when its record is served again.
      *

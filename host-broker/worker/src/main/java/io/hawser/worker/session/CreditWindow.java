@@ -31,6 +31,31 @@ public final class CreditWindow {
         return windowBytes;
     }
 
+    /** Bytes charged since the session began. */
+    long receivedBytes() {
+        return receivedBytes;
+    }
+
+    /** Bytes that the guest knows to be released. */
+    long reportedBytes() {
+        return reportedBytes;
+    }
+
+    /**
+     * Goes on for the window of another worker.
+     *
+     * @return false, with nothing changed, when the numbers cannot be those of a window.
+     */
+    boolean resume(long received, long released, long reported) {
+        if (reported < 0 || released < reported || received < released || received - reported > windowBytes) {
+            return false;
+        }
+        receivedBytes = received;
+        releasedBytes = released;
+        reportedBytes = reported;
+        return true;
+    }
+
     /**
      * Charges a record.
      *

@@ -11,6 +11,11 @@ final class DeferredError {
         return isKept;
     }
 
+    /** The kept error; 0 for none. */
+    int kept() {
+        return kept;
+    }
+
     boolean isKept() {
         return kept != 0;
     }

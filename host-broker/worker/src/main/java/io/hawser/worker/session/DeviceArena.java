@@ -3,10 +3,17 @@ package io.hawser.worker.session;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.worker.channel.GuestMemory;
+import io.hawser.worker.session.ArenaWindow.Piece;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -24,6 +31,8 @@ import java.util.TreeSet;
  * while its addresses stay. Session thread.
  */
 public final class DeviceArena {
+    private static final Logger LOG = System.getLogger(DeviceArena.class.getName());
+
     /** Slabs begin and end at multiples of this, as NVIDIA's driver demands for mappings. */
     public static final long PAGE_BYTES = 2L << 20;
     /** A window is this much larger than the memory, so that gaps between slabs never use it up. */
@@ -37,72 +46,15 @@ public final class DeviceArena {
     private static final int ACCESS_READ_WRITE = 3;
     private static final long GRANULE_BYTES = 512; // blocks begin at multiples of this
 
-    /** A piece of a slab. While it is away, it has no memory here and no charge. */
-    private static final class Piece {
-        private final long bytes;
-        private long memory;
-        private MemoryQuota.Charge charge; // null while it is away
-        private boolean isOpen; // another process may have opened its memory
-
-        Piece(long bytes) {
-            this.bytes = bytes;
-        }
-
-        boolean isAway() {
-            return charge == null;
-        }
-    }
-
-    private static final class Window {
-        private final int device;
-        private final long address;
-        private final long bytes; // 0: none
-        private final TreeMap<Long, Long> slabs = new TreeMap<>(); // lengths; addresses are below 2^63
-        private final TreeMap<Long, Piece> pieces = new TreeMap<>(); // of all slabs
-        private final TreeMap<Long, Long> blocks = new TreeMap<>(); // lengths of opened ones, where they are reported
-        private final Set<Integer> peers = new TreeSet<>(); // devices that the guest gave access to each slab
-        private final Set<Integer> sharing = new TreeSet<>(); // devices that have access in any case
-
-        Window(int device, long address, long bytes) {
-            this.device = device;
-            this.address = address;
-            this.bytes = bytes;
-            sharing.add(device);
-        }
-
-        /** The devices with access to each slab. */
-        Set<Integer> accessing() {
-            Set<Integer> all = new TreeSet<>(peers);
-            all.addAll(sharing);
-            return all;
-        }
-
-        /** Whether one slab contains a whole range. */
-        boolean contains(long first, long length) {
-            Map.Entry<Long, Long> slab = slabs.floorEntry(first);
-            return slab != null && length > 0 && length <= slab.getValue() - (first - slab.getKey());
-        }
-
-        /** The pieces of a range that {@link #contains} has found. */
-        SortedMap<Long, Piece> pieces(long first, long length) {
-            return pieces.subMap(pieces.floorKey(first), first + length);
-        }
-
-        boolean hasRoom(long first, long length) {
-            long offset = first - address;
-            if (offset < 0 || length <= 0 || length > bytes - offset || (first | length) % PAGE_BYTES != 0) {
-                return false;
-            }
-            Map.Entry<Long, Long> below = slabs.lowerEntry(first + length);
-            return below == null || below.getKey() + below.getValue() <= first;
-        }
-    }
-
     private final VirtualMemory memory; // null: no device has a window
     private final AllocationMap allocations;
     private final MemoryQuota quota;
     private final Handle owner = new Handle(HandleKind.MEM_ALLOCATION, 0, 0, null, null); // of all slabs
-    private final Map<Integer, Window> windows = new TreeMap<>();
+    private final Map<Integer, ArenaWindow> windows = new TreeMap<>();
+    private final Set<Integer> served = new TreeSet<>(); // devices whose slabs the carrier can use
+    private GuestMemory carrier; // null: none uses slabs
+    private boolean isAdoptionLogged;
+    private boolean isRefusalLogged;
     private int slabCount;
     private long pieceBytes = Long.MAX_VALUE;
 
@@ -135,21 +87,56 @@ public final class DeviceArena {
      * @return the window; of length 0 where the backend cannot reserve one.
      */
     public Range window(int device, long deviceBytes) {
-        Window window = windows.computeIfAbsent(device, key -> reserve(device, deviceBytes));
+        ArenaWindow window = windows.computeIfAbsent(device, key -> reserve(device, deviceBytes));
         return new Range(window.address, window.bytes);
     }
 
-    private Window reserve(int device, long deviceBytes) {
+    private ArenaWindow reserve(int device, long deviceBytes) {
         long bytes = Math.min(MAX_WINDOW_BYTES, Math.max(0, deviceBytes) * WINDOW_FACTOR) & -PAGE_BYTES;
         if (memory == null || bytes <= 0) {
-            return new Window(device, 0, 0);
+            return new ArenaWindow(device, 0, 0);
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(Long.BYTES, Long.BYTES);
             int result = memory.reserve(bytes, PAGE_BYTES, FIRST_WINDOW + device * MAX_WINDOW_BYTES, out);
-            return result == 0 ? new Window(device, out.get(ValueLayout.JAVA_LONG, 0), bytes)
-                : new Window(device, 0, 0);
+            return result == 0 ? new ArenaWindow(device, out.get(ValueLayout.JAVA_LONG, 0), bytes)
+                : new ArenaWindow(device, 0, 0);
         }
+    }
+
+    /**
+     * Reserves the addresses that a session had at another worker. Call it before {@link #window} and the first work.
+     *
+     * @return CUresult; CUDA_ERROR_ALREADY_MAPPED when this process uses some of them.
+     */
+    int reserve(int device, long address, long bytes) {
+        if (memory == null || windows.containsKey(device)) {
+            return CUresult.CUDA_ERROR_INVALID_VALUE;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(Long.BYTES, Long.BYTES);
+            int result = memory.reserve(bytes, PAGE_BYTES, address, out);
+            if (result != 0) {
+                return result;
+            }
+            long found = out.get(ValueLayout.JAVA_LONG, 0);
+            if (found != address) { // the driver takes the wanted address for a hint
+                memory.unreserve(found, bytes);
+                return CUresult.CUDA_ERROR_ALREADY_MAPPED;
+            }
+            windows.put(device, new ArenaWindow(device, address, bytes));
+            return 0;
+        }
+    }
+
+    /** The windows with addresses, by device. */
+    Collection<ArenaWindow> windows() {
+        return windows.values().stream().filter(window -> window.bytes > 0).toList();
+    }
+
+    /** Whether the slabs are open to more devices than their own. */
+    boolean isAccessedByPeers() {
+        return windows.values().stream().anyMatch(window -> window.accessing().size() > 1);
     }
 
     /**
@@ -175,7 +162,7 @@ public final class DeviceArena {
      * @return CUresult; CUDA_ERROR_OUT_OF_MEMORY also when the quota does not allow it.
      */
     public int map(int device, long address, long bytes) {
-        Window window = windows.get(device);
+        ArenaWindow window = windows.get(device);
         if (window == null || !window.hasRoom(address, bytes) || slabCount >= MAX_SLABS) {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
@@ -198,7 +185,7 @@ public final class DeviceArena {
     }
 
     /** Gives a piece memory, and that memory the piece's addresses. */
-    private int fill(Window window, long address, Piece piece) {
+    private int fill(ArenaWindow window, long address, Piece piece) {
         MemoryQuota.Charge charge = quota.claim(window.device, piece.bytes);
         if (charge == null) {
             return CUresult.CUDA_ERROR_OUT_OF_MEMORY;
@@ -221,7 +208,7 @@ public final class DeviceArena {
         }
     }
 
-    private int place(Window window, long address, long bytes, long handle) {
+    private int place(ArenaWindow window, long address, long bytes, long handle) {
         int result = memory.map(address, bytes, 0, handle);
         if (result != 0) {
             return result;
@@ -248,7 +235,7 @@ public final class DeviceArena {
      * @return CUresult; CUDA_ERROR_INVALID_VALUE when no slab begins there.
      */
     public int unmap(int device, long address) {
-        Window window = windows.get(device);
+        ArenaWindow window = windows.get(device);
         Long bytes = window == null ? null : window.slabs.remove(address);
         if (bytes == null) {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
@@ -260,7 +247,7 @@ public final class DeviceArena {
     }
 
     /** Removes the pieces of a range, and their memory. */
-    private int empty(Window window, long address, long bytes) {
+    private int empty(ArenaWindow window, long address, long bytes) {
         int result = 0;
         SortedMap<Long, Piece> gone = window.pieces.subMap(address, address + bytes);
         for (Map.Entry<Long, Piece> piece : gone.entrySet()) {
@@ -273,6 +260,10 @@ public final class DeviceArena {
 
     /** Takes a piece's memory away. */
     private int empty(long address, Piece piece) {
+        if (piece.carried != null) {
+            carrier.forget(piece.carried);
+            piece.carried = null;
+        }
         int result = memory.unmap(address, piece.bytes);
         int released = memory.release(piece.memory);
         piece.charge.giveBack();
@@ -312,7 +303,7 @@ public final class DeviceArena {
     }
 
     private boolean isInSlab(int device, long address, long bytes) {
-        Window window = windows.get(device);
+        ArenaWindow window = windows.get(device);
         return window != null && needsReports() && address % GRANULE_BYTES == 0 && window.contains(address, bytes);
     }
 
@@ -346,6 +337,109 @@ public final class DeviceArena {
         return places;
     }
 
+    /**
+     * Lets a carrier use slabs of some devices (GPUDirect). Call it before the first record.
+     *
+     * @param near the devices' numbers.
+     */
+    public void serve(GuestMemory adopting, Set<Integer> near) {
+        carrier = adopting;
+        near.stream().filter(device -> memory != null && memory.servesAdapters(device)).forEach(served::add);
+    }
+
+    /**
+     * A part of a piece that the carrier has adopted.
+     *
+     * @param piece the whole piece, at its device address.
+     * @param offset of the part from the piece's first byte.
+     * @param bytes length of the part.
+     * @param device number of the piece's device.
+     */
+    record Carried(MemorySegment piece, long offset, long bytes, int device) {}
+
+    /**
+     * Finds the pieces of a range for the carrier, which adopts each at its first use.
+     *
+     * @param address first byte.
+     * @param bytes length, any number.
+     * @return in the order of addresses; empty when the carrier cannot use the whole range.
+     */
+    List<Carried> carried(long address, long bytes) {
+        List<Carried> parts = new ArrayList<>();
+        for (int device : served) {
+            ArenaWindow window = windows.get(device);
+            if (window != null && window.contains(address, bytes)) {
+                for (Map.Entry<Long, Piece> entry : window.pieces(address, bytes).entrySet()) {
+                    long first = entry.getKey();
+                    Piece piece = entry.getValue();
+                    if (!isAdopted(first, piece)) {
+                        return List.of();
+                    }
+                    long begin = Math.max(address, first);
+                    parts.add(new Carried(piece.carried, begin - first,
+                        Math.min(address + bytes, first + piece.bytes) - begin, device));
+                }
+            }
+        }
+        return parts;
+    }
+
+    private boolean isAdopted(long address, Piece piece) {
+        if (piece.carried == null && !piece.isRefused && !piece.isAway()) {
+            MemorySegment whole = MemorySegment.ofAddress(address).reinterpret(piece.bytes);
+            try {
+                adopt(whole, piece.memory);
+                piece.carried = whole;
+            } catch (IOException e) {
+                piece.isRefused = true;
+                LOG.log(isRefusalLogged ? Level.DEBUG : Level.INFO,
+                    "GPUDirect is not possible, so copies pass through host memory: {0}", e.getMessage());
+                isRefusalLogged = true;
+            }
+        }
+        return piece.carried != null;
+    }
+
+    /** By a dma-buf, else by the kernel's module for peer memory. */
+    private void adopt(MemorySegment piece, long handle) throws IOException {
+        String reason;
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(Integer.BYTES, Integer.BYTES);
+            int result = memory.dmaBuf(piece.address(), piece.byteSize(), handle, out);
+            reason = "no dma-buf: CUresult=" + result;
+            if (result == 0) {
+                int descriptor = out.get(ValueLayout.JAVA_INT, 0);
+                try {
+                    carrier.adopt(piece, descriptor);
+                    logAdopted("dma-buf");
+                    return;
+                } catch (IOException e) {
+                    reason = "dma-buf: " + e.getMessage();
+                } finally {
+                    Descriptors.close(descriptor);
+                }
+            }
+        }
+        try {
+            carrier.adopt(piece, -1);
+            logAdopted("peer memory");
+        } catch (IOException e) {
+            throw new IOException(reason + "; peer memory: " + e.getMessage(), e);
+        }
+    }
+
+    private void logAdopted(String way) {
+        if (!isAdoptionLogged) {
+            isAdoptionLogged = true;
+            LOG.log(Level.INFO, "GPUDirect: the RDMA device uses the memory of the GPU by {0}", way);
+        }
+    }
+
+    /** Makes what the carrier has written visible to later work. A context of the device is current. */
+    int flush(int device) {
+        return memory.flushAdapterWrites(device);
+    }
+
     /** Whether other processes may use a piece, so that its memory must stay. */
     boolean stays() {
         return windows.values().stream().flatMap(window -> window.pieces.values().stream())
@@ -355,7 +449,7 @@ public final class DeviceArena {
     /** Addresses of the pieces that are away, or of the others. */
     List<Long> pieces(boolean areAway) {
         List<Long> addresses = new ArrayList<>();
-        for (Window window : windows.values()) {
+        for (ArenaWindow window : windows.values()) {
             window.pieces.forEach((address, piece) -> {
                 if (piece.isAway() == areAway) {
                     addresses.add(address);
@@ -391,7 +485,7 @@ public final class DeviceArena {
      * @return CUresult; CUDA_ERROR_OUT_OF_MEMORY also when the quota does not allow it.
      */
     int bringBack(long address) {
-        Window window = windowOf(address);
+        ArenaWindow window = windowOf(address);
         Piece piece = window.pieces.get(address);
         int result = fill(window, address, piece);
         if (result == 0) {
@@ -401,7 +495,7 @@ public final class DeviceArena {
     }
 
     /** Lets kernels use the blocks of a range again; the first and the last may reach beyond it. */
-    private void reopen(Window window, long first, long end) {
+    private void reopen(ArenaWindow window, long first, long end) {
         Map.Entry<Long, Long> below = window.blocks.lowerEntry(first);
         long belowEnd = below == null ? first : Math.min(end, below.getKey() + below.getValue());
         if (belowEnd > first) {
@@ -411,7 +505,7 @@ public final class DeviceArena {
             .forEach((address, bytes) -> memory.openBlock(address, Math.min(bytes, end - address)));
     }
 
-    private Window windowOf(long address) {
+    private ArenaWindow windowOf(long address) {
         return windows.values().stream().filter(window -> window.pieces.containsKey(address)).findFirst().orElseThrow();
     }
 
@@ -424,7 +518,7 @@ public final class DeviceArena {
      * @return CUresult.
      */
     public int allowPeer(int device, int peer, boolean isAllowed) {
-        Window window = windows.get(device);
+        ArenaWindow window = windows.get(device);
         if (window == null || !(isAllowed ? window.peers.add(peer) : window.peers.remove(peer))
             || window.sharing.contains(peer)) {
             return 0;
@@ -440,7 +534,7 @@ public final class DeviceArena {
      * @return CUresult.
      */
     public int share(int device, Iterable<Integer> others) {
-        Window window = windows.get(device);
+        ArenaWindow window = windows.get(device);
         if (window == null) {
             return CUresult.CUDA_ERROR_INVALID_VALUE;
         }
@@ -454,7 +548,7 @@ public final class DeviceArena {
         return result;
     }
 
-    private int change(Window window, int peer, boolean isAllowed) {
+    private int change(ArenaWindow window, int peer, boolean isAllowed) {
         int result = 0;
         for (Map.Entry<Long, Piece> piece : window.pieces.entrySet()) {
             int changed = piece.getValue().isAway() ? 0 : setAccess(piece.getKey(), piece.getValue().bytes, peer,
@@ -466,7 +560,7 @@ public final class DeviceArena {
 
     /** Unmaps all slabs and releases the windows; nothing uses them any more. */
     void close() {
-        for (Window window : windows.values()) {
+        for (ArenaWindow window : windows.values()) {
             List<Long> addresses = new ArrayList<>(window.slabs.keySet());
             addresses.forEach(address -> unmap(window.device, address));
             if (window.bytes > 0) {

@@ -20,8 +20,8 @@ final class DeviceRead {
     private final StreamState stream;
     private final long bytes;
     private final long pieceBytes;
-    private final StreamWork.PieceReader reader;
-    private final StreamWork.GuestPlace place; // null: the bytes travel in DATA
+    private final PieceReader reader;
+    private final GuestPlace place; // null: the bytes travel in DATA
     private WaitWords.Word gate; // null while the stream does not wait
     private long issued;
     private long missingPieces;
@@ -31,7 +31,7 @@ final class DeviceRead {
     private boolean finished; // may be set before its pieces have ended: a failed context reports at once
 
     DeviceRead(StreamWork work, Call call, StreamState stream, long bytes, long pieceBytes,
-        StreamWork.PieceReader reader, StreamWork.GuestPlace place) {
+        PieceReader reader, GuestPlace place) {
         this.work = work;
         this.call = call;
         this.stream = stream;

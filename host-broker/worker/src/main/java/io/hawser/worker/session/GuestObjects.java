@@ -16,6 +16,7 @@ public final class GuestObjects {
     private final StreamWork work;
     private final HandleTable handles = new HandleTable();
     private final AllocationMap allocations = new AllocationMap();
+    private final Moving moving;
     private final BlobStore blobs = new BlobStore();
     private final GraphMemory graphMemory = new GraphMemory(allocations);
     private final StreamTable streams;
@@ -45,13 +46,17 @@ public final class GuestObjects {
      * @param work the session's streams.
      * @param perThreadStreams makes per-thread default streams.
      * @param quota quota of device memory.
+     * @param moving gets the objects that begin and end.
      */
-    GuestObjects(GpuBackend backend, StreamWork work, StreamTable.Maker perThreadStreams, MemoryQuota quota) {
+    GuestObjects(GpuBackend backend, StreamWork work, StreamTable.Maker perThreadStreams, MemoryQuota quota,
+        Moving moving) {
+        this.moving = moving;
         this.backend = backend;
         this.work = work;
         this.streams = new StreamTable(this, perThreadStreams);
         this.quota = quota;
         this.arena = new DeviceArena(backend.virtualMemory(), allocations, quota);
+        work.use(arena);
         work.enterBy(this::enter);
     }
 
@@ -202,7 +207,9 @@ public final class GuestObjects {
      * @param info the session's record of it.
      */
     public void register(Call call, HandleKind kind, long id, long nativeHandle, Handle owner, Object info) {
-        if (!handles.add(new Handle(kind, id, nativeHandle, owner, info))) {
+        Handle handle = new Handle(kind, id, nativeHandle, owner, info);
+        call.make(handle);
+        if (!handles.add(handle)) {
             call.fatal("a new handle must have an id of its kind that is not in use: kind=" + kind + " id=0x"
                 + Long.toHexString(id) + " handles=" + handles.size());
         }
@@ -325,6 +332,10 @@ public final class GuestObjects {
         }
         List<Handle> all = handles.remove(handle);
         for (Handle gone : all) {
+            moving.journal().forget(gone.id());
+            if (gone.kind() == HandleKind.EVENT) {
+                moving.events().forget(gone.nativeHandle());
+            }
             MemoryQuota.Charge charge = takeCharge(gone);
             if (charge != null) {
                 charge.giveBack();

@@ -133,6 +133,18 @@ public final class HandleTable {
         return List.copyOf(live.get(kind).values());
     }
 
+    /** The highest number of each kind that was ever used, by the kinds' order. */
+    long[] highest() {
+        return highest.clone();
+    }
+
+    /** Sets what {@link #highest} has returned at another worker. */
+    void setHighest(long[] numbers) {
+        for (int i = 0; i < highest.length; i++) {
+            highest[i] = Math.max(highest[i], numbers[i] & NUMBER_MASK);
+        }
+    }
+
     /**
      * Number of handles of all kinds.
      *

@@ -7,6 +7,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
@@ -95,6 +96,16 @@ final class HeldRecords {
     /** The queue's first record. */
     Held first() {
         return queue.element();
+    }
+
+    /** The queue's records, in their order. */
+    List<Held> queue() {
+        return List.copyOf(queue);
+    }
+
+    /** Whether records wait alone. */
+    boolean hasAside() {
+        return !aside.isEmpty();
     }
 
     /** Removes the queue's first record. */

@@ -4,6 +4,7 @@ import io.hawser.worker.channel.RecordHeader;
 import io.hawser.worker.memory.StagingPool;
 import io.hawser.worker.memory.StagingPool.Staging;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /**
  * Decides the order in which records are served. Records are served as they arrive, unless one must wait for work or
@@ -77,6 +78,22 @@ final class RecordOrder {
     /** Sets whether a pause also holds questions about the state of work, whose answers need the driver. */
     void freeze(boolean on) {
         isFrozen = on;
+    }
+
+    /** The records that wait for one another, in their order. */
+    List<HeldRecords.Held> held() {
+        return held.queue();
+    }
+
+    /** Whether records wait for something else than their turn in this order. */
+    boolean hasAside() {
+        return held.hasAside();
+    }
+
+    /** Holds a record that another worker has held, behind the others. Its credit has been charged. */
+    void hold(MemorySegment record) {
+        heldHeader.read(record, 0);
+        held.add(held.hold(heldHeader, record, 0, null));
     }
 
     /** Whether records wait. */

@@ -411,6 +411,11 @@ public final class Residence {
         steps.forEach(Runnable::run);
     }
 
+    /** Whether the memory may move to a keeper. */
+    boolean isUsed() {
+        return keeper != null || state != State.IN;
+    }
+
     /** Whether each call of the driver may wait without limit. Any thread. */
     public boolean isFrozen() {
         return isFrozen;

@@ -51,6 +51,7 @@ public final class Session implements RecordHandler {
     private final GuestObjects objects;
     private final MemoryWaits memoryWaits;
     private final Residence residence;
+    private final Moving moving = new Moving(this);
     private final ArrayDeque<Call> idleCalls = new ArrayDeque<>();
     private final Set<Call> deferredCalls = new LinkedHashSet<>();
 
@@ -90,16 +91,12 @@ public final class Session implements RecordHandler {
         work = new StreamWork(backend, completions, credit, pool, outbox, gates, turns);
         callbacks = new Callbacks(completions, work, outbox, gates);
         graphCallbacks = new GraphCallbacks(completions, outbox, gates, backend::allocateStaging, free);
-        objects = new GuestObjects(backend, work, perThreadStreams, options.memory());
+        objects = new GuestObjects(backend, work, perThreadStreams, options.memory(), moving);
         memoryWaits = new MemoryWaits(options.memory(), this::serveLater, order);
         residence = new Residence(this, order, memoryWaits);
     }
 
-    /**
-     * Uses the broker's images of other sessions. Call it before {@link #start}.
-     *
-     * @param shared the broker's images.
-     */
+    /** Uses the broker's images of other sessions. Call it before {@link #start}. */
     public void useImages(SharedImages shared) {
         images = shared;
     }
@@ -122,6 +119,11 @@ public final class Session implements RecordHandler {
     /** Moves the session's memory to host memory and back. */
     public Residence residence() {
         return residence;
+    }
+
+    /** Moves the session to another worker. */
+    public Moving moving() {
+        return moving;
     }
 
     /** Whether no call waits for its end, for the guest, or for the data of a copy. */
@@ -156,20 +158,12 @@ public final class Session implements RecordHandler {
         }
     }
 
-    /**
-     * Shares memory with other sessions. Call it before {@link #start}.
-     *
-     * @param shared the broker's names.
-     */
+    /** Shares memory with other sessions by the broker's names. Call it before {@link #start}. */
     public void useNames(SharedNames shared) {
         names = shared;
     }
 
-    /**
-     * Memory that sessions of the vGPU share.
-     *
-     * @return never null.
-     */
+    /** Memory that sessions of the vGPU share. */
     public SharedNames names() {
         return names;
     }
@@ -186,10 +180,14 @@ public final class Session implements RecordHandler {
         work.use(callDispatcher);
         backend.setPolled(false); // until the link polls
         backend.output(new DeviceOutput(completions, outbox)::accept);
-        outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
-        outbox.answer(options.answer());
-        outbox.flush();
-        link.open(this);
+        if (moving.arrival() == null) {
+            outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
+            outbox.answer(options.answer());
+            outbox.flush();
+            link.open(this);
+        } else {
+            moving.arrival().begin(this);
+        }
         LOG.log(isWarmUp() ? Level.DEBUG : Level.INFO,
             "session {0} begins: vgpu={1} peer={2} program={3}", id(), options.vgpu(),
             LogText.clean(options.peer()), LogText.clean(options.program()));
@@ -259,6 +257,7 @@ public final class Session implements RecordHandler {
         backend.seal();
         Call call = idleCalls.isEmpty() ? new Call(this) : idleCalls.pop();
         call.begin(header, bytes, offset, memory);
+        moving.begin(call, header, bytes, offset);
         try {
             if (ControlRecords.isRequest(header.opcode())) {
                 ControlRecords.serve(this, call, header);
@@ -392,7 +391,7 @@ public final class Session implements RecordHandler {
     }
 
     private void flush() {
-        if (!ended && credit.isReportDue()) {
+        if (!ended && !moving.isAway() && credit.isReportDue()) {
             outbox.credit(credit.report());
         }
         outbox.flush();
@@ -429,7 +428,9 @@ public final class Session implements RecordHandler {
         }
         work.cancel();
         order.drop(credit);
-        if (lostResult != 0) {
+        if (moving.isAway()) {
+            link.close(); // the guest is another worker's
+        } else if (lostResult != 0) {
             outbox.lost(lostResult, reason);
             outbox.flush();
             link.leave();
@@ -437,11 +438,7 @@ public final class Session implements RecordHandler {
         listener.ended(reason, error);
     }
 
-    /**
-     * Frees all objects of the session. Session thread, after {@link #end}.
-     *
-     * @return the resources that are left, normally none.
-     */
+    /** Frees all objects of the session, after {@link #end}. Returns the resources that are left, normally none. */
     public Leftovers close() {
         for (Call call : Set.copyOf(deferredCalls)) {
             call.abandon();
@@ -461,11 +458,7 @@ public final class Session implements RecordHandler {
         pool.close(() -> graphCallbacks.freeStaging(whenAllIsBack));
     }
 
-    /**
-     * The resources that the session holds now.
-     *
-     * @return counts.
-     */
+    /** The resources that the session holds now. */
     public Leftovers leftovers() {
         return new Leftovers(objects.handles().size(), objects.usedBytes(), pool.usedBytes(),
             deferredCalls.size(), credit.outstandingBytes());
@@ -473,7 +466,7 @@ public final class Session implements RecordHandler {
 
     /** Finishes a call: sends its reply, or keeps its error for a later call. */
     void finished(Call call, int result) {
-        if (ended) {
+        if (ended || moving.finished(call, result)) {
             return;
         }
         if (result != 0 && !isLost && backend.isPoisoned(result)) {
@@ -497,11 +490,7 @@ public final class Session implements RecordHandler {
         }
     }
 
-    /**
-     * Keeps an error that no reply can carry. A later synchronising call returns the first such error.
-     *
-     * @param result CUresult, 0 for none.
-     */
+    /** Keeps an error that no reply can carry; 0 for none. A later synchronising call returns the first such error. */
     public void deferError(int result) {
         if (deferredError.keep(result)) {
             LOG.log(Level.DEBUG, "session {0}: deferred error: CUresult={1}", id(), result);
@@ -509,10 +498,8 @@ public final class Session implements RecordHandler {
     }
 
     /**
-     * Tells the guest that a record of an event is reached. After an error the guest must ask, and the reply has it.
+     * Tells the guest that the record of an event by a request is reached. After an error the guest must ask.
      *
-     * @param eventId the guest's id of the event.
-     * @param sequence sequence number of the request that recorded it.
      * @param status CUresult of the stream's work up to the record.
      */
     public void reached(long eventId, long sequence, int status) {
@@ -536,11 +523,28 @@ public final class Session implements RecordHandler {
         return link.isSessionThread();
     }
 
-    /**
-     * The guest's objects.
-     *
-     * @return never null.
-     */
+    boolean isLost() {
+        return isLost;
+    }
+
+    RecordOrder order() {
+        return order;
+    }
+
+    Link link() {
+        return link;
+    }
+
+    CreditWindow credit() {
+        return credit;
+    }
+
+    /** The error that no reply has carried yet; 0 for none. */
+    int keptError() {
+        return deferredError.kept();
+    }
+
+    /** The guest's objects. */
     public GuestObjects objects() {
         return objects;
     }
@@ -588,11 +592,7 @@ public final class Session implements RecordHandler {
         kernels++;
     }
 
-    /**
-     * Totals for the broker. Session thread.
-     *
-     * @return the session's figures.
-     */
+    /** Totals for the broker. Session thread. */
     public WorkerMessage.Stats stats() {
         return new WorkerMessage.Stats(calls, replies, replies, receivedBytes, outbox.sentBytes(), refusedRecords,
             objects.usedBytes(), kernels, turns.gpuTimeMs(), turns.waitedMs());

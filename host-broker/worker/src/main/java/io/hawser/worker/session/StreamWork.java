@@ -45,6 +45,11 @@ public final class StreamWork {
 
     private static final int ABANDONED_STREAMS = 32; // so many of a context wait for one marker
 
+    // The GPU copies a piece while the adapter sends the one before: both at once from the second piece on.
+    private static final long DIRECT_PIECE_BYTES = 512L << 10;
+    // The carrier alone makes a copy from here on. A stream waits until it has, but not until a short copy is sent.
+    private static final long LEAST_CARRIED_BYTES = DIRECT_PIECE_BYTES;
+
     private static final int LEAST_LANE_BYTES = 64 * 1024; // a thread switch costs more than sending a shorter piece
 
     private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
@@ -61,8 +66,9 @@ public final class StreamWork {
     private final Set<StreamState> unmarked = new LinkedHashSet<>();
     private final Set<StreamState> behindGate = new LinkedHashSet<>(); // streams with entries that no marker covers
     private long unmarkedBytes; // credit of all these streams
-    private int copies; // to the guest, whose calls have no reply yet
+    private int copies; // from and to the guest, whose calls have no reply yet
     private final Map<DeviceRead, Gates.Gate> reads = new HashMap<>(); // the reads that streams wait for
+    private final Map<AwaitedCopy, Gates.Gate> awaited = new HashMap<>(); // other copies that streams wait for
     private final Map<Long, ArrayDeque<Long>> sideStreams = new HashMap<>(); // idle ones, by native context
     private final Map<Long, StreamState> readStreams = new HashMap<>(); // by native context
     private final Map<Long, Abandoned> abandoned = new HashMap<>(); // by native context
@@ -74,6 +80,7 @@ public final class StreamWork {
     }
 
     private CallDispatcher dispatcher;
+    private DeviceArena slabs;
     private LongToIntFunction enter = context -> CudaResult.INVALID_CONTEXT;
 
     /**
@@ -103,6 +110,16 @@ public final class StreamWork {
     /** Sets the dispatcher, which classifies calls. Call it before the first record. */
     void use(CallDispatcher described) {
         dispatcher = described;
+    }
+
+    /** Sets the memory of which the carrier may use parts. Call it before the first record. */
+    void use(DeviceArena arena) {
+        slabs = arena;
+    }
+
+    /** Issues a copy of staging memory to the device. Returns a CUresult. */
+    int copy(MemorySegment source, long device, StreamState stream) {
+        return backend.copyHtoD(device, source, stream.stream());
     }
 
     /**
@@ -294,20 +311,6 @@ public final class StreamWork {
         return backend.hostFunction(stream.stream(), function);
     }
 
-    /** Reads a piece of device memory into staging memory, in stream order. */
-    @FunctionalInterface
-    public interface PieceReader {
-        /**
-         * Issues the copy of a piece.
-         *
-         * @param destination as long as the piece.
-         * @param offsetBytes offset of the piece in the copy.
-         * @param stream native stream.
-         * @return CUresult.
-         */
-        int read(MemorySegment destination, long offsetBytes, long stream);
-    }
-
     /**
      * Sends device memory to the guest in DATA records, followed by the call's reply. Does not wait. DATA of a long
      * copy goes by lanes, where there are any.
@@ -319,7 +322,7 @@ public final class StreamWork {
      * @param reader issues the copies.
      */
     public void read(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader) {
-        readInto(call, stream, bytes, pieceBytes, reader, null);
+        read(call, stream, bytes, pieceBytes, reader, null);
     }
 
     /**
@@ -327,25 +330,58 @@ public final class StreamWork {
      *
      * @param call the request; this method defers it.
      * @param stream the stream.
+     * @param device checked device address.
      * @param bytes length, 0 for none.
-     * @param pieceBytes length of each piece except the last; at most MAX_BULK_BYTES.
-     * @param reader issues the copies.
-     * @param place the guest's memory, where {@link #guestMemory} is not null; null as {@link #read}.
+     * @param place the guest's memory, where {@link #guestMemory} is not null.
      */
-    public void readInto(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader,
+    public void readInto(Call call, StreamState stream, long device, long bytes, GuestPlace place) {
+        if (bytes < LEAST_CARRIED_BYTES || !carry(call, stream, device, bytes, place, false)) {
+            read(call, stream, bytes, DIRECT_PIECE_BYTES,
+                (destination, offset, through) -> backend.copyDtoH(destination, device + offset, through), place);
+        }
+    }
+
+    private void read(Call call, StreamState stream, long bytes, long pieceBytes, PieceReader reader,
         GuestPlace place) {
-        call.deferWithoutRecord();
-        copies++;
+        defer(call);
         new DeviceRead(this, call, stream, bytes, pieceBytes, reader, place).begin();
     }
 
     /**
-     * Where a guest wants the bytes of a copy.
+     * Copies the guest's memory to the device when the stream reaches the copy, and then sends the call's reply. Does
+     * not wait.
      *
-     * @param address of the first byte, in the guest's process.
-     * @param key that admits to the memory there.
+     * @param call the request; this method defers it.
+     * @param stream the stream.
+     * @param device checked device address.
+     * @param bytes length, over 0; the slots serve it.
+     * @param place the guest's memory, where {@link #guestMemory} is not null.
+     * @param slots for pieces on their way; no other copy uses them before the stream's work so far has ended.
      */
-    public record GuestPlace(long address, int key) {
+    public void writeFrom(Call call, StreamState stream, long device, long bytes, GuestPlace place,
+        DeviceWrite.Slots slots) {
+        if (!carry(call, stream, device, bytes, place, true)) {
+            defer(call);
+            new DeviceWrite(this, call, stream, device, bytes, place, slots).begin();
+        }
+    }
+
+    /** Begins a copy from or to the guest, which {@link #ended} ends. */
+    private void defer(Call call) {
+        call.deferWithoutRecord();
+        copies++;
+    }
+
+    /** Lets the carrier make a copy alone, where it can; returns whether it does. */
+    private boolean carry(Call call, StreamState stream, long device, long bytes, GuestPlace place,
+        boolean toDevice) {
+        List<DeviceArena.Carried> parts = slabs.carried(device, bytes);
+        if (parts.isEmpty()) {
+            return false;
+        }
+        defer(call);
+        new DirectCopy(this, slabs, call, stream, place, parts, toDevice).begin();
+        return true;
     }
 
     /** Announces further work, which the markers of earlier {@link #whenReached} calls do not cover. */
@@ -370,7 +406,7 @@ public final class StreamWork {
      */
     int write(GuestPlace place, long offset, DataBuffers.Buffer buffer, int bytes) {
         try {
-            guestMemory().write(place.address() + offset, place.key(), buffer.staging(), bytes,
+            guestMemory().write(place.address() + offset, place.key(), buffer.staging().segment(), 0, bytes,
                 () -> buffers.give(buffer));
             return 0;
         } catch (IOException e) {
@@ -417,12 +453,12 @@ public final class StreamWork {
         return completions;
     }
 
-    /** Whether the data of a copy to the guest may still have to be sent. */
+    /** Whether the bytes of a copy from or to the guest may still have to travel. */
     boolean isCopying() {
         return copies != 0;
     }
 
-    /** Ends a copy to the guest: sends the reply to its call. */
+    /** Ends a copy from or to the guest: sends the reply to its call. */
     void ended(Call call, int result) {
         copies--;
         call.finishSynchronised(result);
@@ -432,6 +468,27 @@ public final class StreamWork {
     void opened(DeviceRead read, StreamState stream) {
         issued(stream, Signals.AWAIT_ENTRIES);
         reads.put(read, gates.open());
+    }
+
+    /**
+     * Opens a gate, because a stream waits for a copy by the carrier.
+     *
+     * @param entries of the stream's queue that the copy has made.
+     */
+    void opened(AwaitedCopy copy, StreamState stream, long entries) {
+        awaited.put(copy, gates.open());
+        issued(stream, entries); // they are behind this gate
+    }
+
+    /** Closes the gate, because the stream no longer waits. */
+    void closed(AwaitedCopy copy) {
+        close(awaited.remove(copy));
+    }
+
+    private void close(Gates.Gate gate) {
+        if (gate != null) {
+            gates.close(gate);
+        }
     }
 
     /**
@@ -445,10 +502,7 @@ public final class StreamWork {
 
     /** Closes the gate, because the stream no longer waits for the copy. */
     void closed(DeviceRead read) {
-        Gates.Gate gate = reads.remove(read);
-        if (gate != null) {
-            gates.close(gate);
-        }
+        close(reads.remove(read));
     }
 
     /** Sets the function that makes a context current outside a guest's call; the next call switches again. */
@@ -537,5 +591,6 @@ public final class StreamWork {
     /** Releases every waiting stream: the session is over. */
     void cancel() {
         List.copyOf(reads.keySet()).forEach(DeviceRead::open);
+        List.copyOf(awaited.keySet()).forEach(AwaitedCopy::open);
     }
 }

@@ -34,14 +34,15 @@ final class WaitWords {
     /** One word: streams wait until it has the number. */
     final class Word {
         private final MemorySegment memory;
-        private int number;
+        private int number; // of the last wait
+        private int opened; // of the last wait that may end
 
         private Word(MemorySegment memory) {
             this.memory = memory;
         }
 
         /**
-         * Makes the later work of a stream wait for {@link #open}.
+         * Makes the later work of a stream wait for {@link #open}, or for its turn of {@link #openNext}.
          *
          * @param stream native stream of the current context.
          * @return CUresult.
@@ -51,9 +52,15 @@ final class WaitWords {
             return signals.await(stream, memory, number);
         }
 
-        /** Lets the stream go on. */
+        /** Ends all waits. */
         void open() {
-            VALUE.setRelease(memory, 0L, number);
+            opened = number;
+            VALUE.setRelease(memory, 0L, opened);
+        }
+
+        /** Ends the oldest wait that has not been ended. */
+        void openNext() {
+            VALUE.setRelease(memory, 0L, ++opened);
         }
 
         /** Takes back the word: no stream waits for it any more. */

@@ -13,18 +13,18 @@ import java.nio.ByteOrder;
  * @param bytes the slab's length.
  * @param result CUresult of a reply; 0 in a request.
  */
-record SlabFrame(Action action, long slab, long bytes, int result) {
+public record SlabFrame(Action action, long slab, long bytes, int result) {
     private static final int BYTES = 2 * Integer.BYTES + 2 * Long.BYTES;
 
     /** A request. */
-    enum Action {
+    public enum Action {
         /** Copy the slab's bytes to the keeper. */
         STORE,
         /** Copy them back, and forget them. */
         LOAD
     }
 
-    SlabFrame {
+    public SlabFrame {
         if (slab < 0 || bytes < 0) {
             throw new IllegalArgumentException("a slab needs a number and a length of 0 or more: slab=" + slab
                 + " bytes=" + bytes);
@@ -32,11 +32,12 @@ record SlabFrame(Action action, long slab, long bytes, int result) {
     }
 
     /** The reply to this request. */
-    SlabFrame reply(int cuResult) {
+    public SlabFrame reply(int cuResult) {
         return new SlabFrame(action, slab, bytes, cuResult);
     }
 
-    byte[] encode() {
+    /** The frame's bytes. */
+    public byte[] encode() {
         return ByteBuffer.allocate(BYTES).order(ByteOrder.LITTLE_ENDIAN).putInt(action.ordinal()).putInt(result)
             .putLong(slab).putLong(bytes).array();
     }
@@ -46,7 +47,7 @@ record SlabFrame(Action action, long slab, long bytes, int result) {
      *
      * @throws IOException when no honest peer sends it.
      */
-    static SlabFrame decode(byte[] frame) throws IOException {
+    public static SlabFrame decode(byte[] frame) throws IOException {
         ByteBuffer in = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
         if (frame.length == BYTES && in.getInt(0) >= 0 && in.getInt(0) < Action.values().length) {
             Action action = Action.values()[in.getInt()];

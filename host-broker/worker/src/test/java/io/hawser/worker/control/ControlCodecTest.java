@@ -96,7 +96,8 @@ class ControlCodecTest {
     void shouldReadEachTypeThatTheBrokerSends() throws IOException {
         for (BrokerMessageType type : BrokerMessageType.values()) {
             assertNotNull(decode("{\"type\":\"" + type.wireName() + "\",\"sessionId\":1,\"memoryBytes\":0,"
-                + "\"pid\":1,\"bytes\":1,\"slots\":1,\"slot\":0,\"column\":0,\"maxBytes\":1,\"aheadBytes\":0}"),
+                + "\"pid\":1,\"bytes\":1,\"slots\":1,\"slot\":0,\"column\":0,\"maxBytes\":1,\"aheadBytes\":0,"
+                + "\"pair\":1}"),
                 type.wireName());
         }
     }
@@ -112,7 +113,8 @@ class ControlCodecTest {
             new WorkerMessage.Release("n"), new WorkerMessage.SwappedOut(1, 2, ""),
             new WorkerMessage.SwappedIn(1, 2, ""), new WorkerMessage.SwapWanted(),
             new WorkerMessage.SwapMoved(1), new WorkerMessage.Kept(1), new WorkerMessage.SwapFrozen(""),
-            new WorkerMessage.ProcessMoved(1, 0, 2, 3), new WorkerMessage.Carried("rdma"));
+            new WorkerMessage.ProcessMoved(1, 0, 2, 3), new WorkerMessage.Carried("rdma"),
+            new WorkerMessage.MoveReady("", 1, true), new WorkerMessage.MovedIn("", 1));
         List<String> written = new ArrayList<>();
         for (WorkerMessage message : all) {
             written.add(new ObjectMapper().readTree(codec.encode(message)).path("type").asText());

@@ -28,6 +28,12 @@ public enum BrokerMessageType {
     CHECKPOINT("checkpoint"),
     RESTORE("restore"),
     STRIPE("stripe"),
+    MOVER("mover"),
+    MOVE_SIDE("moveside"),
+    MOVE_OUT("moveout"),
+    MOVE_IN("movein"),
+    MOVE_LINK("movelink"),
+    MOVE_END("moveend"),
     END("end");
 
     private final String wireName;

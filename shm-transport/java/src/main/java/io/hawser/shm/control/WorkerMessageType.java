@@ -25,7 +25,9 @@ public enum WorkerMessageType {
     KEPT("kept"),
     SWAP_FROZEN("swapfrozen"),
     PROCESS_MOVED("processmoved"),
-    CARRIED("carried");
+    CARRIED("carried"),
+    MOVE_READY("moveready"),
+    MOVED_IN("movedin");
 
     private final String wireName;
 

@@ -24,6 +24,12 @@ public final class RdmaEnd implements AutoCloseable {
     public static final int OWN_HEAD_OFFSET = 24;
     /** Offset of the word that is 1 after the other end has left in order. */
     public static final int PEER_LEFT_OFFSET = 32;
+    /** {@link #read} writes the memory. */
+    public static final int FILLED = 1;
+    /** The other end reads the memory. */
+    public static final int PEER_READS = 2;
+    /** The other end writes the memory. */
+    public static final int PEER_WRITES = 4;
     /** Offset of the first chunk's word, at a guest. */
     public static final int CHUNKS_OFFSET = 40;
 
@@ -51,7 +57,7 @@ public final class RdmaEnd implements AutoCloseable {
      *
      * @param handle of the C library.
      * @param address of its first byte in this process.
-     * @param key by which the other end writes it, if it may.
+     * @param key by which the other end uses it, if it may.
      */
     public record Registration(MemorySegment handle, long address, int key) {
     }
@@ -220,18 +226,14 @@ public final class RdmaEnd implements AutoCloseable {
      * Registers memory, which must stay until {@link #unregister} or {@link #close}. Any thread.
      *
      * @param memory native memory.
-     * @param isWritable whether the other end may write it, by its address and key.
+     * @param access sum of FILLED, PEER_READS and PEER_WRITES. The device can always read it.
      * @throws IOException if the device refuses; the message gives the reason.
      */
-    public Registration register(MemorySegment memory, boolean isWritable) throws IOException {
+    public Registration register(MemorySegment memory, int access) throws IOException {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment error = arena.allocate(ERROR_BYTES);
-            MemorySegment handle = (MemorySegment) RdmaLibrary.REGISTER.invokeExact(end, memory, memory.byteSize(),
-                isWritable, error, (long) ERROR_BYTES);
-            if (handle.address() == 0) {
-                throw new IOException(text(error));
-            }
-            return new Registration(handle, memory.address(), (int) RdmaLibrary.KEY.invokeExact(handle));
+            return registration((MemorySegment) RdmaLibrary.REGISTER.invokeExact(end, memory, memory.byteSize(), access,
+                error, (long) ERROR_BYTES), memory.address(), error);
         } catch (IOException e) {
             throw e;
         } catch (Throwable e) {
@@ -240,8 +242,41 @@ public final class RdmaEnd implements AutoCloseable {
     }
 
     /**
-     * Ends a registration, after all that was written from it has left, or after a limit. The other end's next write to
-     * this memory loses the connection.
+     * Registers memory of a GPU, as {@link #register} does with FILLED. Any thread.
+     *
+     * @param address of its first byte, on the device.
+     * @param bytes its length.
+     * @param descriptor of a dma-buf that begins with the memory, which stays the caller's; -1: the kernel's module for
+     *     peer memory must know the address.
+     * @throws IOException if the device refuses; the message gives the reason.
+     */
+    public Registration registerDevice(long address, long bytes, int descriptor) throws IOException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment error = arena.allocate(ERROR_BYTES);
+            return registration((MemorySegment) RdmaLibrary.REGISTER_DEVICE.invokeExact(end, address, bytes, descriptor,
+                error, (long) ERROR_BYTES), address, error);
+        } catch (IOException e) {
+            throw e;
+        } catch (Throwable e) {
+            throw unexpected(e);
+        }
+    }
+
+    private static Registration registration(MemorySegment handle, long address, MemorySegment error)
+        throws IOException {
+        if (handle.address() == 0) {
+            throw new IOException(text(error));
+        }
+        try {
+            return new Registration(handle, address, (int) RdmaLibrary.KEY.invokeExact(handle));
+        } catch (Throwable e) {
+            throw unexpected(e);
+        }
+    }
+
+    /**
+     * Ends a registration, after all requests with it are done, or after a limit. The other end's next use of the
+     * memory loses the connection.
      *
      * @param limitMs the longest wait.
      */
@@ -255,28 +290,50 @@ public final class RdmaEnd implements AutoCloseable {
 
     /**
      * Writes registered bytes to memory of the other end, ahead of all that is sent later. They must not change until
-     * {@link #written} has reached the ticket. One caller at a time.
+     * {@link #done} has reached the ticket. One caller at a time.
      *
-     * @param from the first bytes of registered memory.
+     * @param from registered memory.
+     * @param offset in it, of the first byte.
      * @param bytes their number.
      * @param to address in the other end's process.
      * @param key the other end's.
      * @return the ticket, over 0; -1 after the connection is lost.
      */
-    public long write(Registration from, int bytes, long to, int key) {
+    public long write(Registration from, long offset, int bytes, long to, int key) {
         try {
-            int rc = (int) RdmaLibrary.WRITE.invokeExact(end, from.handle(), MemorySegment.ofAddress(from.address()),
-                bytes, to, key, ticket);
+            int rc = (int) RdmaLibrary.WRITE.invokeExact(end, from.handle(),
+                MemorySegment.ofAddress(from.address() + offset), bytes, to, key, ticket);
             return rc == 0 ? ticket.get(ValueLayout.JAVA_LONG, 0) : -1;
         } catch (Throwable e) {
             throw unexpected(e);
         }
     }
 
-    /** The ticket up to which all writes are done. Any thread. */
-    public long written() {
+    /**
+     * A worker's end: fetches memory of the other end. The bytes are here when {@link #done} has reached the ticket.
+     * One caller at a time.
+     *
+     * @param to registered memory.
+     * @param offset in it, of the first byte.
+     * @param bytes their number.
+     * @param from address in the other end's process.
+     * @param key the other end's.
+     * @return the ticket, over 0; -1 after the connection is lost.
+     */
+    public long read(Registration to, long offset, int bytes, long from, int key) {
         try {
-            return (long) RdmaLibrary.WRITTEN.invokeExact(end);
+            int rc = (int) RdmaLibrary.READ.invokeExact(end, to.handle(),
+                MemorySegment.ofAddress(to.address() + offset), bytes, from, key, ticket);
+            return rc == 0 ? ticket.get(ValueLayout.JAVA_LONG, 0) : -1;
+        } catch (Throwable e) {
+            throw unexpected(e);
+        }
+    }
+
+    /** The ticket up to which all writes and reads are done. Any thread. */
+    public long done() {
+        try {
+            return (long) RdmaLibrary.DONE.invokeExact(end);
         } catch (Throwable e) {
             throw unexpected(e);
         }

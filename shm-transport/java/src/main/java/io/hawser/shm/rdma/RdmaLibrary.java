@@ -40,12 +40,15 @@ final class RdmaLibrary {
     static final MethodHandle SEND_CHUNK = find("hws_rdma_send_chunk", INT, ADDRESS, INT, INT, INT);
     static final MethodHandle RETURN_CHUNK = find("hws_rdma_return_chunk", INT, ADDRESS, INT, INT, INT, INT);
     static final MethodHandle REGISTER = find("hws_rdma_register", ADDRESS, ADDRESS, ADDRESS, LONG,
-        ValueLayout.JAVA_BOOLEAN, ADDRESS, LONG);
+        INT, ADDRESS, LONG);
+    static final MethodHandle REGISTER_DEVICE = find("hws_rdma_register_device", ADDRESS, ADDRESS, LONG, LONG, INT,
+        ADDRESS, LONG);
     static final MethodHandle KEY = find("hws_rdma_key", INT, ADDRESS);
     static final MethodHandle UNREGISTER = handle("hws_rdma_unregister", FunctionDescriptor.ofVoid(ADDRESS, ADDRESS,
         INT));
     static final MethodHandle WRITE = find("hws_rdma_write", INT, ADDRESS, ADDRESS, ADDRESS, INT, LONG, INT, ADDRESS);
-    static final MethodHandle WRITTEN = find("hws_rdma_written", LONG, ADDRESS);
+    static final MethodHandle READ = find("hws_rdma_read", INT, ADDRESS, ADDRESS, ADDRESS, INT, LONG, INT, ADDRESS);
+    static final MethodHandle DONE = find("hws_rdma_done", LONG, ADDRESS);
     static final MethodHandle LEAVE = find("hws_rdma_leave", INT, ADDRESS, INT);
     // A spinning thread calls this all the time, and it never waits. The functions that send can wait for room in the
     // queue pair, and so must not hold up the garbage collector.

@@ -5,7 +5,7 @@ package io.hawser.shm.rdma;
  *
  * @param device the device's name; empty for the first with an active port.
  * @param port number of the port, from 1; 0 for the first active one.
- * @param gidIndex index of the address in the port's table; -1 to find it.
+ * @param gidIndex index of the address in the port's table, 0..{@value #MAX_GID_INDEX}; -1 to find it.
  * @param partition index in the port's table of partition keys, 0..{@value #MAX_PARTITION}.
  * @param serviceLevel of InfiniBand, 0..{@value #MAX_SERVICE_LEVEL}.
  * @param trafficClass in the packets' global header, 0..{@value #MAX_TRAFFIC_CLASS}.
@@ -15,8 +15,8 @@ public record RdmaOptions(String device, int port, int gidIndex, int partition, 
     int retryMs) {
     /** The highest number of a port. */
     public static final int MAX_PORT = 255;
-    /** The highest index of an address. */
-    public static final int MAX_GID_INDEX = 65_535;
+    /** The highest index of an address: queue pairs take eight bits. */
+    public static final int MAX_GID_INDEX = 255; // infiniband/verbs.h, ibv_global_route.sgid_index
     /** The highest index of a partition key. */
     public static final int MAX_PARTITION = 65_535;
     /** The highest service level. */

@@ -29,9 +29,14 @@ public final class RingReader extends Ring {
 
     /** A worker's end of a slot's command ring. */
     public static RingReader command(MemorySegment region, RegionGeometry geometry, int slot) {
+        return command(region, geometry, slot, 0);
+    }
+
+    /** A worker's end that goes on for another worker, which has taken and released all bytes up to a position. */
+    public static RingReader command(MemorySegment region, RegionGeometry geometry, int slot, long position) {
         return new RingReader(region, geometry.slot(slot) + geometry.commandOffset(), geometry.commandBytes(),
             geometry.hostPage(slot) + RegionLayout.HOST_COMMAND_HEAD_OFFSET,
-            geometry.guestPage(slot) + RegionLayout.GUEST_COMMAND_TAIL_OFFSET);
+            geometry.guestPage(slot) + RegionLayout.GUEST_COMMAND_TAIL_OFFSET, position);
     }
 
     /** A guest's end of a slot's reply ring. */

@@ -47,9 +47,31 @@ public final class RingWriter extends Ring {
 
     /** A worker's end of a slot's reply ring. */
     public static RingWriter reply(MemorySegment region, RegionGeometry geometry, int slot) {
-        return new RingWriter(region, geometry.slot(slot) + geometry.replyOffset(), geometry.replyBytes(),
+        return reply(region, geometry, slot, 0, 0);
+    }
+
+    /**
+     * A worker's end that goes on for another worker.
+     *
+     * @param position end of the bytes that the other worker has put and committed, a multiple of 8.
+     * @param head the reader's position as that worker has last seen it.
+     * @throws IllegalArgumentException if both cannot be true.
+     */
+    public static RingWriter reply(MemorySegment region, RegionGeometry geometry, int slot, long position, long head) {
+        RingWriter ring = new RingWriter(region, geometry.slot(slot) + geometry.replyOffset(), geometry.replyBytes(),
             geometry.guestPage(slot) + RegionLayout.GUEST_REPLY_HEAD_OFFSET,
-            geometry.hostPage(slot) + RegionLayout.HOST_REPLY_TAIL_OFFSET);
+            geometry.hostPage(slot) + RegionLayout.HOST_REPLY_TAIL_OFFSET, position);
+        if (Long.compareUnsigned(position - head, ring.ringBytes) > 0 || ((position | head) & 7) != 0) {
+            throw new IllegalArgumentException("a reader's head must lie in the ring: position=" + position + " head="
+                + head);
+        }
+        ring.peerCached = head;
+        return ring;
+    }
+
+    /** The reader's position as it was last seen. */
+    public long head() {
+        return peerCached;
     }
 
     /** A guest's end of a slot's command ring. */

@@ -12,7 +12,9 @@ class MessageTypesTest {
     void shouldKeepTheNamesOfTheBrokersMessages() {
         assertEquals(List.of("assign", "ledger", "turns", "turnbell", "doorbell", "descriptors", "watching", "store",
             "image", "noimage", "shared", "unshared", "found", "notfound", "keep", "keepfor", "keeper", "swapout",
-            "swapin", "swapfreeze", "checkpoint", "restore", "stripe", "end"),
+            "swapin", "swapfreeze", "checkpoint", "restore", "stripe", "mover", "moveside", "moveout", "movein",
+            "movelink",
+            "moveend", "end"),
             Stream.of(BrokerMessageType.values()).map(BrokerMessageType::wireName).toList());
     }
 
@@ -20,7 +22,7 @@ class MessageTypesTest {
     void shouldKeepTheNamesOfTheWorkersMessages() {
         assertEquals(List.of("ready", "jailed", "stats", "lost", "ended", "image", "stored", "want",
             "unfit", "share", "unshare", "find", "release", "swappedout", "swappedin", "swapwanted",
-            "swapmoved", "kept", "swapfrozen", "processmoved", "carried"),
+            "swapmoved", "kept", "swapfrozen", "processmoved", "carried", "moveready", "movedin"),
             Stream.of(WorkerMessageType.values()).map(WorkerMessageType::wireName).toList());
     }
 

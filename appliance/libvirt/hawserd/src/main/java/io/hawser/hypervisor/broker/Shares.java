@@ -25,6 +25,7 @@ import java.util.stream.Collectors;
  * {@link ShareException}.
  */
 public final class Shares implements AutoCloseable {
+    private static final String BROKER = "/api/v1/broker";
     private static final String VGPUS = "/api/v1/vgpus";
     private static final String REGIONS = "/api/v1/regions";
     private static final String NOTE = "hawserd";
@@ -72,10 +73,12 @@ public final class Shares implements AutoCloseable {
         this.answerLimit = answerLimit;
     }
 
-    /** Reads all vGPUs and regions. */
+    /** Reads all vGPUs, in a pool those of all brokers, and the regions of this host's broker. */
     public Picture readPicture() throws ShareException {
         List<Item> vgpus = ask(c -> Item.list(c.get(VGPUS)));
-        List<Item> regions = ask(c -> Item.list(c.get(REGIONS)));
+        String own = brokerName();
+        List<Item> regions = ask(c -> Item.list(c.get(own.isEmpty() ? REGIONS
+            : REGIONS + "?broker=" + ApiClient.segment(own))));
         List<Claim> claims = new ArrayList<>();
         vgpus.forEach(vgpu -> claim(vgpu).ifPresent(claims::add));
         Map<String, Region> byName = new HashMap<>();
@@ -103,6 +106,10 @@ public final class Shares implements AutoCloseable {
                 Map<String, Object> body = properties(wish, false);
                 body.put("name", name);
                 body.put("owner", owner(new Claim.Owner(domain, host, "")));
+                String own = wish.transport() == Wish.Transport.SHM ? brokerName() : "";
+                if (!own.isEmpty()) {
+                    body.put("broker", own); // shared memory does not leave the machine
+                }
                 Item made = ask(c -> Item.of(c.change("POST", VGPUS, body)));
                 return claim(made).orElseThrow(() -> new ShareException(ShareException.Reason.REFUSED,
                     "the broker stores no owners; its version must match hawserd's"));
@@ -203,9 +210,14 @@ public final class Shares implements AutoCloseable {
             .anyMatch(token -> token.text("keyId").equals(keyId));
     }
 
+    /** The broker's name in its pool; empty when it is alone, or an older version. */
+    private String brokerName() throws ShareException {
+        return ask(c -> Item.of(c.get(BROKER))).text("name");
+    }
+
     /** The broker's address for guests: {@code host:port}, or {@code tls://host:port} if it serves guests by TLS. */
     public String guestEndpoint() throws ShareException {
-        Item broker = ask(c -> Item.of(c.get("/api/v1/broker")));
+        Item broker = ask(c -> Item.of(c.get(BROKER)));
         return broker.text("guestTlsEndpoint").isEmpty() ? broker.text("guestEndpoint")
             : "tls://" + broker.text("guestTlsEndpoint");
     }

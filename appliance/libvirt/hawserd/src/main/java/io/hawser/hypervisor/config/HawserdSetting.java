@@ -57,8 +57,8 @@ enum HawserdSetting {
      */
     BROKER_DOMAIN("broker.domain", "", "gpu"),
     /**
-     * Address of the broker for guests that use TCP or RDMA: {@code host:port} or {@code tls://host:port}. Default: the
-     * address that the broker reports, if that is an address of a network.
+     * Address of the broker for guests that use TCP or RDMA: {@code host:port} or {@code tls://host:port}, or several
+     * with commas. Default: the address that the broker reports, if that is an address of a network.
      */
     GUEST_BROKER("guest.broker", "", "tls://192.168.122.1:7656"),
     /** PEM file of the authorities by which guests verify the broker. Default: {@link #BROKER_CA_FILE}. */

@@ -20,7 +20,7 @@ class FabricAddressTest {
 
     @Test
     void shouldGiveFreeFunctionsTheGuidsOfTheAnsibleRole() {
-        // hawser-fabric of the role computes the same; ansible/lane/fabric.sh has the same values.
+        // hawser-functions of the role computes the same; ansible/lane/fabric.sh has the same values.
         assertEquals("02:e9:5a:8b:ca:96:b3:6c", FabricAddress.freeGuid("b8ce:f603:00e4:0001", 0, 0));
         assertEquals("02:e9:5a:8b:ca:96:b3:6d", FabricAddress.freeGuid("b8ce:f603:00e4:0001", 0, 1));
     }

@@ -90,6 +90,8 @@ class OwnerRaceTest {
             List<Object> all = new ArrayList<>();
             owners.forEach((vgpu, owner) -> all.add(shown(vgpu, owner)));
             body = all;
+        } else if (name.equals("broker")) {
+            body = Map.of("name", ""); // it is in no pool
         } else if (method.equals("PATCH") || method.equals("DELETE")) {
             String query = exchange.getRequestURI().getRawQuery();
             Item change = method.equals("DELETE") ? null

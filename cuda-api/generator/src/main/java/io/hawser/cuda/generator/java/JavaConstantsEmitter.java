@@ -89,11 +89,23 @@ final class JavaConstantsEmitter {
             library.travelling().stream().filter(ApiFunction::issuesWork).toList());
         predicate(out, "opensGate", "Whether a stream may wait for the guest because of a request.",
             library.travelling().stream().filter(f -> f.gate() == ApiFunction.Gate.OPENS).toList());
+        moves(out, library);
         offset(out, library, "streamOffset", "CUstream");
         offset(out, library, "eventOffset", "CUevent");
         predicate(out, "isSynchronous", "Whether the guest always waits for a reply.",
             library.travelling().stream().filter(f -> f.reply() == ApiFunction.Reply.SYNC).toList());
         return out.close();
+    }
+
+    private static void moves(Code out, Library library) {
+        out.line("/** The meaning of a request for a session that moves; that of an unknown one is undefined. */");
+        out.open("public static io.hawser.cuda.Move move(int opcode)").open("return switch (opcode)");
+        for (ApiFunction function : library.travelling()) {
+            if (function.move() != ApiFunction.Move.NONE) {
+                out.line("case %s -> io.hawser.cuda.Move.%s;", function.symbol(), function.move());
+            }
+        }
+        out.line("default -> io.hawser.cuda.Move.NONE;").close("};").close().line();
     }
 
     /** The offset of the handle of one type that a request names or creates. */

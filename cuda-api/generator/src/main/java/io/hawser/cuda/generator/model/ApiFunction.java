@@ -16,6 +16,7 @@ import java.util.Map;
  * @param credited whether it costs credit.
  * @param memo whether the guest remembers the answers to a synchronous call, by its kind as for {@link Reply#PROBE}.
  * @param gate its effect on host functions that wait for the guest; null for none.
+ * @param move its meaning for a session that moves; null when it does not travel.
  * @param guestReason why its guest code is hand-written; null when it is generated.
  * @param workerReason why its worker code is hand-written; null when it is generated.
  * @param backend whether the backend interface has it.
@@ -30,7 +31,8 @@ import java.util.Map;
  * @param answer the places of the reply's values.
  */
 public record ApiFunction(String symbol, Family family, Integer opcode, int since, String returns,
-    Reply reply, boolean credited, boolean memo, Gate gate, String guestReason, String workerReason, boolean backend,
+    Reply reply, boolean credited, boolean memo, Gate gate, Move move, String guestReason, String workerReason,
+    boolean backend,
     boolean context, boolean ptsz, boolean ptds, String sameAs, Map<String, String> with, List<String> wire,
     List<Param> params, Wire request, Wire answer) {
 
@@ -58,6 +60,18 @@ public record ApiFunction(String symbol, Family family, Integer opcode, int sinc
         ISSUES,
         /** It puts work into its stream, which may then wait for the guest. */
         OPENS
+    }
+
+    /** The meaning of a call for a session that moves (moving.md). */
+    public enum Move {
+        /** It leaves no state that a journal must have. */
+        NONE,
+        /** It makes an object: the journal keeps the call until the object ends. */
+        MAKE,
+        /** It changes an object: the journal keeps the last call with this content. */
+        SET,
+        /** It leaves state that no journal has. */
+        PINS
     }
 
     /** Whether its worker code may put work into its stream. */

@@ -2,6 +2,7 @@ package io.hawser.cuda.generator.model;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.hawser.cuda.generator.model.ApiFunction.Gate;
+import io.hawser.cuda.generator.model.ApiFunction.Move;
 import io.hawser.cuda.generator.model.ApiFunction.Reply;
 import io.hawser.cuda.generator.model.Param.Shape;
 import io.hawser.cuda.generator.yaml.GroupYaml;
@@ -56,7 +57,8 @@ public final class DescriptionReader {
             GroupYaml group = source.read(folder + "/" + name + ".yaml", GroupYaml.class);
             List<ApiFunction> functions = new ArrayList<>();
             for (Forms.Expanded function : new Forms(yaml.forms()).expand(group.functions())) {
-                functions.add(function(types, yaml.number(), group.local(), function.yaml(), function.family()));
+                functions.add(function(types, yaml.number(), group.local(), yaml.move(), function.yaml(),
+                    function.family()));
             }
             groups.add(new Group(group.group(), functions));
         }
@@ -105,7 +107,9 @@ public final class DescriptionReader {
         return classes;
     }
 
-    private static ApiFunction function(TypeTable types, int library, String local, FunctionYaml yaml, Family family) {
+    private static ApiFunction function(TypeTable types, int library, String local, String libraryMove,
+        FunctionYaml yaml,
+        Family family) {
         boolean travels = yaml.opcode() != null;
         List<Param> params = yaml.params() == null ? List.of()
             : yaml.params().stream().map(p -> new ParamReader(types, yaml.symbol(), p).read(travels)).toList();
@@ -114,12 +118,20 @@ public final class DescriptionReader {
         return new ApiFunction(yaml.symbol(), family, travels ? library << 16 | yaml.opcode() : null,
             version(yaml.symbol(), yaml.since()), yaml.returns(), reply, yaml.credited(), yaml.memo(),
             yaml.gate() == null ? null : Gate.valueOf(yaml.gate().toUpperCase(Locale.ROOT)),
+            travels ? move(yaml, params, libraryMove) : null,
             guest == null && reply == Reply.LOCAL ? local : guest,
             reason(yaml, "worker", yaml.worker()), travels && (yaml.backend() == null || yaml.backend()),
             travels && (yaml.context() == null || yaml.context()), yaml.ptsz(), yaml.ptds(), yaml.sameAs(),
             yaml.with() == null ? Map.of() : yaml.with(), yaml.wire() == null ? List.of() : yaml.wire(), params,
             Wire.of(params.stream().filter(p -> p.shape() != Shape.LOCAL && p.inRequest()).toList()),
             Wire.of(params.stream().filter(Param::inReply).toList()));
+    }
+
+    private static Move move(FunctionYaml yaml, List<Param> params, String libraryMove) {
+        boolean creates = params.stream().anyMatch(param -> param.shape() == Shape.NEW);
+        boolean ends = params.stream().anyMatch(param -> param.shape() == Shape.DROP);
+        String implied = creates ? "make" : ends ? "none" : libraryMove == null ? "pins" : libraryMove;
+        return Move.valueOf((yaml.move() == null ? implied : yaml.move()).toUpperCase(Locale.ROOT));
     }
 
     private static String reason(FunctionYaml function, String side, JsonNode node) {

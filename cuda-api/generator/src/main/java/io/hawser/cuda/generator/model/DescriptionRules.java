@@ -1,6 +1,7 @@
 package io.hawser.cuda.generator.model;
 
 import io.hawser.cuda.generator.model.ApiFunction.Gate;
+import io.hawser.cuda.generator.model.ApiFunction.Move;
 import io.hawser.cuda.generator.model.ApiFunction.Reply;
 import io.hawser.cuda.generator.model.Param.Shape;
 import java.util.HashMap;
@@ -93,6 +94,11 @@ final class DescriptionRules {
         }
         if (function.gate() == Gate.WAITS && function.reply() != Reply.SYNC && function.created() != null) {
             throw bad(symbol, "a deferred function creates a handle only if the guest waits for it", "");
+        }
+        if (function.travels() && (function.move() == Move.MAKE) != (function.created() != null)
+            && function.move() != Move.PINS) {
+            throw bad(symbol, "a function that creates a handle makes it or pins the session", "move="
+                + function.move());
         }
         if (function.gate() != null && !function.travels()) {
             throw bad(symbol, "gate is for functions that travel", "");

@@ -30,6 +30,8 @@ public record GroupYaml(String library, String group, String local, List<JsonNod
      * @param credited whether it costs credit.
      * @param memo whether equal calls get the answer of the first one: the guest does not ask again.
      * @param gate waits, answers, issues or opens; null for none of these.
+     * @param move none, set or pins; null for make where it creates a handle, for none where it ends one, and else for
+     *     the library's.
      * @param guest generated (default) or {manual: reason}.
      * @param worker generated (default) or {manual: reason}.
      * @param backend whether the backend interface has it; default true for functions that travel.
@@ -44,7 +46,8 @@ public record GroupYaml(String library, String group, String local, List<JsonNod
      */
     public record FunctionYaml(String symbol, List<String> forms, boolean wide, Integer opcode, String since,
         String returns, String reply,
-        boolean credited, boolean memo, String gate, JsonNode guest, JsonNode worker, Boolean backend, Boolean context,
+        boolean credited, boolean memo, String gate, String move, JsonNode guest, JsonNode worker, Boolean backend,
+        Boolean context,
         boolean ptsz, boolean ptds, String sameAs, Map<String, String> with, List<String> wire,
         List<ParamYaml> params) {
     }

@@ -22,12 +22,13 @@ import java.util.Map;
  * @param unsupported file of exports without a description; null for none.
  * @param foreign file of the classes of functions that the worker calls in the machine's own library; null for none.
  * @param forms forms of functions: a letter and the texts that it stands for; null for none.
+ * @param move {@code move} of functions that neither create nor end a handle and do not say it; null for pins.
  * @param foreignObjects whether such a class has an object for each loaded library; else it loads {@code soname}.
  */
 public record LibraryYaml(String library, int number, String uses, @JsonProperty(required = true) String soname,
     String javaName, String javaPackage, Boolean versions, String result, Errors errors,
     String guestHeader, List<String> types, List<String> groups, String unsupported, String foreign,
-    Map<String, Map<String, String>> forms, boolean foreignObjects) {
+    Map<String, Map<String, String>> forms, String move, boolean foreignObjects) {
 
     /**
      * Enumerators of the result type.

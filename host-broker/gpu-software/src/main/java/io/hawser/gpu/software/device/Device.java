@@ -364,6 +364,11 @@ final class Device implements AutoCloseable {
         }
     }
 
+    /** Memory from malloc() in kernels that no kernel has freed, in bytes. */
+    long kernelHeapBytes() {
+        return heapBytes.get();
+    }
+
     /** Memory for malloc() in kernels, in total at most {@code limit} bytes; any thread. */
     KernelLaunch.DeviceHeap heap(long limit) {
         return new KernelLaunch.DeviceHeap() {

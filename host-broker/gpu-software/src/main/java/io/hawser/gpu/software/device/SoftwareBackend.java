@@ -390,6 +390,27 @@ public final class SoftwareBackend implements GpuBackend {
     }
 
     @Override
+    public long kernelHeapBytes() {
+        return device.kernelHeapBytes();
+    }
+
+    @Override
+    public List<ManagedVariables.Variable> variables(long handle) {
+        List<ManagedVariables.Variable> variables = new ArrayList<>();
+        int result = load(new StringBuilder(), () -> {
+            LoadedModule module = device.module(handle);
+            if (module == null) {
+                return CUDA_ERROR_INVALID_HANDLE;
+            }
+            module.image.variables().stream().filter(variable -> !variable.managed() && variable.bytes() > 0)
+                .forEach(variable -> variables.add(
+                    new ManagedVariables.Variable(module.address(variable), variable.bytes())));
+            return CUDA_SUCCESS;
+        });
+        return result == CUDA_SUCCESS ? variables : null;
+    }
+
+    @Override
     public ManagedVariables managedVariables() {
         return managedVariables;
     }

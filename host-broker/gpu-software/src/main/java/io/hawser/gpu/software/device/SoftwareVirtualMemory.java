@@ -78,6 +78,17 @@ final class SoftwareVirtualMemory implements VirtualMemory {
     }
 
     @Override
+    public boolean servesAdapters(int device) {
+        return true;
+    }
+
+    /** The file serves as one. Only a device for tests takes it; the kernel's adapters refuse it. */
+    @Override
+    public int dmaBuf(long address, long bytes, long handle, MemorySegment out) {
+        return share(handle, out);
+    }
+
+    @Override
     public boolean opensBlocks() {
         return true; // kernels fault behind the last byte of an allocation
     }

@@ -38,6 +38,11 @@ public final class GlobalMemory implements AutoCloseable {
     /** Above all user addresses of Linux: 47 bits on x86-64 (unless a process asks for more), 48 bits on AArch64. */
     private static final long ADDRESS_SPACE_BYTES = 1L << 48;
     private static final long ALL_ALLOCATED = 0x0101010101010101L;
+    /**
+     * Where the first device of a process lies, if the system agrees: variables of a moved session then keep their
+     * addresses.
+     */
+    private static final long WANTED_BASE = 0x1000_0000_0000L;
 
     private static final MethodHandle MMAP;
     private static final MethodHandle MUNMAP;
@@ -94,7 +99,7 @@ public final class GlobalMemory implements AutoCloseable {
             throw new IllegalArgumentException("arena must be a positive multiple of " + GRANULE_BYTES
                 + " of at most " + MAX_BYTES + " bytes: bytes=" + bytes);
         }
-        long base = map(0, bytes);
+        long base = map(WANTED_BASE, bytes);
         if (base == REFUSED) {
             throw new OutOfMemoryError("mmap refused the device's memory: bytes=" + bytes);
         }

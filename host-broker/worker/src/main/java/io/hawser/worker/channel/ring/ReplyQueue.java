@@ -42,6 +42,11 @@ final class ReplyQueue {
         this.ring = rings.replies();
     }
 
+    /** The ring, for its positions. */
+    RingWriter ring() {
+        return ring;
+    }
+
     /** Appends a record. */
     void append(RecordWriter record, int lengthBytes) {
         if (closed) {

@@ -7,6 +7,7 @@ import io.hawser.shm.ring.Spin;
 import io.hawser.shm.wire.RecordLayout;
 import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.channel.Link;
+import io.hawser.worker.channel.LinkPosition;
 import io.hawser.worker.channel.RecordCutter;
 import io.hawser.worker.channel.RecordHandler;
 import io.hawser.worker.memory.StagingPool.Staging;
@@ -51,6 +52,7 @@ public class RingLink implements Link {
     private RecordCutter cutter;
     private boolean reading; // between open() and the end of the session or of the guest
     private boolean paused;
+    private boolean halted;
     private boolean leaving;
     private boolean closed;
 
@@ -138,7 +140,7 @@ public class RingLink implements Link {
     }
 
     private boolean receive() {
-        if (!reading || paused) {
+        if (!reading || paused || halted) {
             return (reading || leaving) && checkGuest();
         }
         long count;
@@ -187,7 +189,7 @@ public class RingLink implements Link {
             close();
             return true;
         }
-        if (!paused && hasInput()) {
+        if (!paused && !halted && hasInput()) {
             return true;
         }
         reading = false;
@@ -229,7 +231,7 @@ public class RingLink implements Link {
 
     private boolean hasWork() {
         return rings.progress() || !tasks.isEmpty() || stopping
-            || !closed && (reading && !paused && hasInput() || replies.canPump()
+            || !closed && (reading && !paused && !halted && hasInput() || replies.canPump()
                 || (reading || leaving) && rings.departure() != null);
     }
 
@@ -324,6 +326,36 @@ public class RingLink implements Link {
         handler = recordHandler;
         cutter = new RecordCutter(recordHandler);
         reading = true;
+    }
+
+    @Override
+    public void open(RecordHandler recordHandler, LinkPosition from) {
+        open(recordHandler);
+        cutter.resume(from);
+        handler.drained();
+    }
+
+    @Override
+    public void halt() {
+        halted = true;
+        sleep.detach(); // the guest must wake the thread of the worker that goes on
+    }
+
+    @Override
+    public void proceed() {
+        halted = false;
+        sleep.attach();
+    }
+
+    @Override
+    public boolean hasSentAll() {
+        return !replies.isWaiting();
+    }
+
+    @Override
+    public LinkPosition position() {
+        return cutter.position(ring.position(), replies.ring().published(),
+            replies.ring().head());
     }
 
     @Override

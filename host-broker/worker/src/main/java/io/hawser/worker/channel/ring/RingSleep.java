@@ -61,9 +61,14 @@ public abstract class RingSleep {
         LockSupport.unpark(sleeper);
     }
 
-    /** Stops waiting for the guest and never touches its memory again. Session thread. */
+    /** Stops waiting for the guest: the guest wakes another thread, or none. Session thread. */
     final void detach() {
         detached = true;
+    }
+
+    /** Waits for the guest again, after {@link #detach}. Session thread. */
+    final void attach() {
+        detached = false;
     }
 
     /** Makes the next naps short, because the guest has just sent records. */

@@ -4,6 +4,7 @@ import io.hawser.shm.os.EventFd;
 import io.hawser.shm.region.RegionLayout;
 import io.hawser.shm.ring.RingReader;
 import io.hawser.shm.ring.RingWriter;
+import io.hawser.worker.channel.LinkPosition;
 import io.hawser.worker.channel.ring.GuestRings;
 import io.hawser.worker.channel.ring.RingLink;
 import io.hawser.worker.channel.ring.RingSleep;
@@ -17,19 +18,34 @@ public final class ShmLink extends RingLink {
      * @param doorbell eventfd by which a guest of KIND_MACHINE wakes this worker, or null; the caller closes it.
      */
     public ShmLink(SharedRegion region, EventFd doorbell) {
-        super(new SlotRings(region, ShmSleep.of(region, doorbell)));
+        super(new SlotRings(region, ShmSleep.of(region, doorbell), null));
         start();
     }
 
-    private record SlotRings(SharedRegion region, RingSleep sleep) implements GuestRings {
+    /**
+     * As the other constructor, for a guest that another worker has served.
+     *
+     * @param from where that worker's link has stopped.
+     * @throws IllegalArgumentException if the positions cannot be those of a ring.
+     */
+    public ShmLink(SharedRegion region, EventFd doorbell, LinkPosition from) {
+        super(new SlotRings(region, ShmSleep.of(region, doorbell), from));
+        start();
+    }
+
+    private record SlotRings(SharedRegion region, RingSleep sleep, LinkPosition from) implements GuestRings {
         @Override
         public RingReader commands() {
-            return RingReader.command(region.memory(), region.geometry(), region.place().slot());
+            int slot = region.place().slot();
+            return from == null ? RingReader.command(region.memory(), region.geometry(), slot)
+                : RingReader.command(region.memory(), region.geometry(), slot, from.commandPosition());
         }
 
         @Override
         public RingWriter replies() {
-            return RingWriter.reply(region.memory(), region.geometry(), region.place().slot());
+            int slot = region.place().slot();
+            return from == null ? RingWriter.reply(region.memory(), region.geometry(), slot)
+                : RingWriter.reply(region.memory(), region.geometry(), slot, from.replyPosition(), from.replyHead());
         }
 
         @Override

@@ -57,6 +57,11 @@ public final class Stripes {
         }
     }
 
+    /** Whether no connection has joined the session. Any thread. */
+    public boolean isEmpty() {
+        return stripes.isEmpty();
+    }
+
     /** The stripes that carry DATA of copies to the guest. */
     public DataLanes data() {
         return data;

@@ -4,6 +4,7 @@ import io.hawser.shm.wire.RecordLayout;
 import io.hawser.shm.wire.RecordWriter;
 import io.hawser.worker.channel.GuestWatch;
 import io.hawser.worker.channel.Link;
+import io.hawser.worker.channel.LinkPosition;
 import io.hawser.worker.channel.RecordCutter;
 import io.hawser.worker.channel.RecordHandler;
 import io.hawser.worker.memory.StagingPool.Staging;
@@ -42,6 +43,7 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     private ByteBuf gathered;
     private long dataBytes;
     private boolean paused;
+    private boolean halted;
 
     /**
      * Takes over a connected socket, but reads nothing yet.
@@ -75,12 +77,53 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
 
     @Override
     public void open(RecordHandler recordHandler) {
+        prepare(recordHandler);
+        channel.config().setAutoRead(true);
+    }
+
+    @Override
+    public void open(RecordHandler recordHandler, LinkPosition from) {
+        prepare(recordHandler);
+        cutter.resume(from);
+        handler.drained();
+        channel.config().setAutoRead(true);
+    }
+
+    private void prepare(RecordHandler recordHandler) {
         handler = recordHandler;
         cutter = new RecordCutter(recordHandler);
         buffers.serve(cutter);
         channel.pipeline().addLast(this);
         select.attend(recordHandler);
-        channel.config().setAutoRead(true);
+    }
+
+    @Override
+    public void halt() {
+        halted = true;
+        channel.config().setAutoRead(false);
+    }
+
+    @Override
+    public void proceed() {
+        halted = false;
+        channel.config().setAutoRead(!paused);
+    }
+
+    @Override
+    public boolean hasSentAll() {
+        ChannelOutboundBuffer outbound = channel.unsafe().outboundBuffer();
+        return (gathered == null || !gathered.isReadable()) && dataBytes == 0
+            && (outbound == null || outbound.totalPendingWriteBytes() == 0);
+    }
+
+    @Override
+    public LinkPosition position() {
+        return cutter.position();
+    }
+
+    @Override
+    public int socket() {
+        return channel.fd().intValue();
     }
 
     @Override
@@ -115,7 +158,7 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
     public void channelWritabilityChanged(ChannelHandlerContext context) {
         if (paused && channel.isWritable()) {
             paused = false;
-            channel.config().setAutoRead(true);
+            channel.config().setAutoRead(!halted);
         }
     }
 
@@ -208,7 +251,9 @@ public final class TcpLink extends ChannelInboundHandlerAdapter implements Link 
 
     @Override
     public void dropPartial() {
-        cutter.dropPartial();
+        if (cutter != null) { // otherwise the guest has stayed with another worker
+            cutter.dropPartial();
+        }
     }
 
     /**

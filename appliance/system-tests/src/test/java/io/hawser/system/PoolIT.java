@@ -1,0 +1,258 @@
+package io.hawser.system;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.MethodOrderer;
+import org.junit.jupiter.api.Order;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestMethodOrder;
+import org.junit.jupiter.api.condition.EnabledIf;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Three brokers with one PostgreSQL, and real guests. The last tests take brokers away. */
+@EnabledIf(value = "hasPostgres", disabledReason = "PostgreSQL is not installed (Debian's package postgresql)")
+@TestMethodOrder(MethodOrderer.OrderAnnotation.class)
+class PoolIT {
+    private static final List<String> NAMES = List.of("left", "middle", "right");
+    private static final Executor VIRTUAL = task -> Thread.ofVirtual().start(task);
+    private static final int LAST = Order.DEFAULT + 1;
+
+    @TempDir
+    private static Path folder;
+    private static Postgres database;
+    private static Certificates certificates;
+    private static final Map<String, BrokerProcess> BROKERS = new LinkedHashMap<>();
+
+    static boolean hasPostgres() throws IOException {
+        return Postgres.programs().isPresent();
+    }
+
+    @BeforeAll
+    static void start() throws Exception {
+        certificates = new Certificates(folder.resolve("certificates"));
+        database = Postgres.start(Postgres.programs().orElseThrow());
+        for (String name : NAMES) {
+            BROKERS.put(name, start(name));
+        }
+        for (BrokerProcess broker : BROKERS.values()) {
+            Await.until("the GPUs of all brokers", () -> broker.get("/api/v1/brokers").findValues("gpus").stream()
+                .mapToInt(JsonNode::asInt).sum() == NAMES.size() ? "" : broker.get("/api/v1/brokers").toString());
+        }
+    }
+
+    private static BrokerProcess start(String name) throws Exception {
+        Map<String, String> settings = new HashMap<>(database.settings());
+        // The region that each test's broker serves needs a vGPU of its own: there is one default for the pool.
+        settings.putAll(Map.of("hawser.broker.name", name, "hawser.vgpus.own-" + name + ".memory-bytes", "0",
+            "hawser.regions.tests.vgpu", "own-" + name, "hawser.listen.tls-port", "0", "hawser.tls.certificate",
+            certificates.certificate(name, "IP:127.0.0.1", 30).toString(), "hawser.tls.key",
+            certificates.key(name).toString()));
+        return BrokerProcess.start("pool-" + name, folder.resolve(name), BrokerProcess.withQuickWorkers(settings),
+            certificates);
+    }
+
+    @AfterAll
+    static void stop() throws Exception {
+        BROKERS.values().forEach(BrokerProcess::close);
+        if (database != null) {
+            database.close();
+        }
+    }
+
+    private static BrokerProcess broker(String name) {
+        return BROKERS.get(name);
+    }
+
+    /** Makes a vGPU at a broker by another one, and returns its token's file. */
+    private static Path vgpu(String asked, String vgpu, String broker) throws Exception {
+        ObjectNode wanted = JsonNodeFactory.instance.objectNode().put("name", vgpu).put("memoryBytes", 512 << 20);
+        JsonNode made = broker(asked).create("/api/v1/vgpus", broker == null ? wanted : wanted.put("broker", broker));
+        assertEquals("ready", made.path("state").asText(), made::toString);
+        JsonNode token = broker(asked).create("/api/v1/vgpus/" + vgpu + "/tokens",
+            JsonNodeFactory.instance.objectNode());
+        Path file = Files.createFile(folder.resolve(vgpu + ".token"),
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+        return Files.writeString(file, token.path("token").asText() + "\n");
+    }
+
+    private static Map<String, String> environment(String brokers, Path token) {
+        return Map.of("HAWSER_CARRIER", "tcp", "HAWSER_BROKER", brokers, "HAWSER_TOKEN_FILE", token.toString(),
+            "HAWSER_CA_FILE", certificates.authority().toString());
+    }
+
+    private static GuestProgram.Result run(Map<String, String> environment, String program) throws Exception {
+        try (GuestProgram guest = GuestProgram.start(environment, program)) {
+            return guest.await();
+        }
+    }
+
+    private static List<String> of(JsonNode list, String field) {
+        List<String> values = new ArrayList<>();
+        list.forEach(one -> values.add(one.path(field).asText()));
+        return values;
+    }
+
+    @Test
+    void shouldAnswerForThePool() throws Exception {
+        vgpu("left", "answer", "right");
+        for (BrokerProcess broker : BROKERS.values()) {
+            Await.until("the vGPU of all brokers", () -> {
+                List<String> names = of(broker.get("/api/v1/vgpus"), "name");
+                return names.containsAll(List.of("answer", "own-left", "own-middle", "own-right")) ? ""
+                    : names.toString();
+            });
+            assertEquals("right", broker.vgpu("answer").path("broker").asText());
+            Await.until("the GPUs of all brokers", () -> {
+                Set<String> owners = new HashSet<>(of(broker.gpus(), "broker"));
+                return owners.equals(Set.copyOf(NAMES)) ? "" : owners.toString();
+            });
+            assertEquals(List.of("right"), of(broker.get("/api/v1/gpus?broker=right"), "broker"));
+            assertEquals(NAMES, of(broker.get("/api/v1/brokers"), "name"));
+        }
+    }
+
+    @Test
+    void shouldSendGuestsToTheBrokerOfTheirVgpu() throws Exception {
+        Path token = vgpu("middle", "far", "right");
+        for (String asked : NAMES) {
+            run(environment(broker(asked).guest(), token), "drv_vector_add").assertPassed();
+            run(environment("tls://" + broker(asked).guestTls(), token), "drv_vector_add").assertPassed();
+        }
+        int closed;
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            closed = free.getLocalPort();
+        }
+        run(environment("127.0.0.1:" + closed + "," + broker("left").guest(), token), "drv_large_copies")
+            .assertPassed();
+    }
+
+    @Test
+    void shouldShowAndEndSessionsOfAnotherBroker() throws Exception {
+        Path token = vgpu("left", "watched", "middle");
+        try (GuestProgram guest = GuestProgram.start(environment(broker("left").guest(), token), "tenant", "--rounds",
+            "1")) {
+            guest.awaitLine("READY");
+            String[] id = new String[1];
+            Await.until("the session at another broker", () -> {
+                JsonNode sessions = broker("right").get("/api/v1/sessions?broker=middle");
+                sessions.forEach(one -> id[0] = one.path("vgpu").asText().equals("watched")
+                    ? one.path("id").asText() : id[0]);
+                return id[0] != null ? "" : sessions.toString();
+            });
+            broker("right").end(id[0]);
+            guest.release();
+            assertNotEquals(0, guest.await().exit());
+        }
+        broker("middle").awaitIdle();
+    }
+
+    /** The name of the new vGPU; empty when no GPU has room. */
+    private static String createOrRefused(BrokerProcess asked, String name, long bytes) {
+        try {
+            asked.create("/api/v1/vgpus", JsonNodeFactory.instance.objectNode().put("name", name)
+                .put("memoryBytes", bytes));
+            return name;
+        } catch (IOException e) {
+            assertTrue(e.getMessage().contains("answered 409"), e.getMessage());
+            return "";
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    @Test
+    void shouldPlaceManyVgpusAtOnceWithoutReservingTooMuch() throws Exception {
+        long total = broker("left").gpus().path(0).path("totalBytes").asLong();
+        List<CompletableFuture<String>> answers = new ArrayList<>();
+        for (int i = 0; i < 24; i++) {
+            String name = "crowd-" + i;
+            BrokerProcess asked = broker(NAMES.get(i % 3));
+            answers.add(CompletableFuture.supplyAsync(() -> createOrRefused(asked, name, total / 4), VIRTUAL));
+        }
+        List<String> made = answers.stream().map(CompletableFuture::join).filter(name -> !name.isEmpty()).toList();
+        assertTrue(made.size() >= 6, made::toString);
+        for (BrokerProcess broker : BROKERS.values()) {
+            for (JsonNode gpu : broker.gpus()) {
+                assertTrue(gpu.path("reservedBytes").asLong() <= gpu.path("totalBytes").asLong(), gpu::toString);
+            }
+        }
+        for (String name : made) {
+            broker("left").delete("/api/v1/vgpus/" + name + "?force=true");
+        }
+        assertTrue(of(broker("left").get("/api/v1/vgpus"), "name").stream().noneMatch(n -> n.startsWith("crowd-")));
+    }
+
+    @Test
+    @Order(LAST)
+    void shouldServeTheVgpusOfAKilledBrokerElsewhereAndTakeItBackAsAMember() throws Exception {
+        Path idle = vgpu("left", "idle", "right");
+        Path used = vgpu("left", "used", "right");
+        run(environment(broker("left").guest(), used), "drv_vector_add").assertPassed();
+        broker("right").kill();
+        BROKERS.remove("right").close();
+        Await.until("another broker of the idle vGPU", () -> {
+            JsonNode vgpu = broker("left").vgpu("idle");
+            return vgpu.path("state").asText().equals("ready") && !vgpu.path("broker").asText().equals("right") ? ""
+                : vgpu.toString();
+        });
+        String brokers = Stream.of("left", "middle").map(name -> broker(name).guest()).reduce((a, b) -> a + "," + b)
+            .orElseThrow();
+        run(environment(brokers, idle), "drv_vector_add").assertPassed();
+        JsonNode lost = broker("left").vgpu("used");
+        assertEquals("unplaced", lost.path("state").asText(), lost::toString);
+        assertTrue(lost.path("problem").asText().contains("its broker is silent: broker=right"), lost::toString);
+        assertEquals(1, run(environment(brokers, used), "drv_vector_add").exit());
+        BROKERS.put("right", start("right"));
+        Await.until("the vGPU at its broker", () -> {
+            JsonNode vgpu = broker("left").vgpu("used");
+            return vgpu.path("state").asText().equals("ready") ? "" : vgpu.toString();
+        });
+        run(environment(brokers, used), "drv_vector_add").assertPassed();
+        assertNotEquals("right", broker("right").vgpu("idle").path("broker").asText());
+    }
+
+    @Test
+    @Order(LAST + 1)
+    void shouldKeepSessionsWhileTheDatabaseIsAway() throws Exception {
+        Path token = vgpu("left", "steady", "left");
+        try (GuestProgram guest = GuestProgram.start(environment(broker("middle").guest(), token), "tenant", "--rounds",
+            "1")) {
+            guest.awaitLine("READY");
+            database.kill();
+            Await.until("the reason in the health", () -> broker("left").get("/api/v1/broker").path("poolProblem")
+                .asText().contains("admits no guests") ? "" : broker("left").get("/api/v1/broker").toString());
+            assertEquals(1, run(environment(broker("left").guest(), token), "drv_vector_add").exit());
+            guest.release();
+            GuestProgram.Result result = guest.await();
+            assertEquals(0, result.exit(), result::toString);
+        }
+        database.begin();
+        for (BrokerProcess broker : BROKERS.values()) {
+            Await.until("a member in good standing", () -> broker.get("/api/v1/broker").path("poolProblem").asText());
+        }
+        run(environment(broker("right").guest(), token), "drv_vector_add").assertPassed();
+    }
+}

@@ -1,0 +1,197 @@
+package io.hawser.broker.admin;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.broker.model.PeerBroker;
+import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.store.Database;
+import io.hawser.broker.store.PeerStore;
+import io.hawser.broker.vgpu.VgpuDraft;
+import java.sql.SQLException;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.jboss.logging.Logger;
+
+/**
+ * Acts of one broker of a pool on what another one has. The database carries the request and the answer. Brokers
+ * therefore need no connection to each other, and no credential of each other. Thread-safe.
+ */
+public final class Errands {
+    private static final Logger LOG = Logger.getLogger(Errands.class);
+    private static final ObjectMapper JSON = new ObjectMapper().findAndRegisterModules();
+    private static final long ANSWER_LIMIT_NS = TimeUnit.SECONDS.toNanos(PeerStore.ACT_SECONDS);
+    private static final long LOOK_MS = 50;
+
+    private final Database database;
+    private final Supplier<PeerBroker> me;
+    private final VgpuService service;
+    private final SessionRegistry sessions;
+
+    /** What a request asks for. */
+    enum What { CHANGE_VGPU, DELETE_VGPU, END_SESSION }
+
+    /**
+     * A request to another broker.
+     *
+     * @param vgpu name; empty for a session.
+     * @param draft of a change; null otherwise.
+     * @param force whether a deletion ends sessions.
+     * @param expectedOwner as in {@link VgpuService#change(String, VgpuDraft, String)}.
+     * @param session id; 0 for a vGPU.
+     */
+    record Request(What what, String vgpu, VgpuDraft draft, boolean force, String expectedOwner, long session) {
+        /** The end of a session. */
+        static Request endSession(long id) {
+            return new Request(What.END_SESSION, "", null, false, null, id);
+        }
+    }
+
+    /** An answer; no kind is success. */
+    private record Answer(VgpuException.Kind kind, String message) {
+        static final Answer DONE = new Answer(null, "");
+    }
+
+    Errands(Database database, Supplier<PeerBroker> me, VgpuService service, SessionRegistry sessions) {
+        this.database = database;
+        this.me = me;
+        this.service = service;
+        this.sessions = sessions;
+    }
+
+    /**
+     * Asks another broker, and waits for its answer for a bounded time.
+     *
+     * @return completes exceptionally with {@link VgpuException} when the broker refuses, or does not answer.
+     */
+    CompletableFuture<Void> ask(PeerBroker broker, Request request) {
+        CompletableFuture<Void> result = new CompletableFuture<>();
+        Thread.ofVirtual().name("hawser-errand").start(() -> {
+            try {
+                askAndWait(broker, request);
+                result.complete(null);
+            } catch (VgpuException e) {
+                result.completeExceptionally(e);
+            } catch (SQLException | RuntimeException e) {
+                LOG.errorf("an act could not be passed to broker %s: %s", broker.name(), e.getMessage());
+                result.completeExceptionally(new VgpuException(VgpuException.Kind.UNAVAILABLE,
+                    "the act could not be passed to the broker that has it; see the log: broker=" + broker.name()));
+            }
+        });
+        return result;
+    }
+
+    private void askAndWait(PeerBroker broker, Request request) throws SQLException, VgpuException {
+        if (broker.isSilent()) {
+            throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the broker that has it must answer: broker="
+                + broker.name() + " silentMs=" + broker.silence().toMillis());
+        }
+        String id = UUID.randomUUID().toString();
+        String text = json(request);
+        database.transact(connection -> {
+            PeerStore.ask(connection, id, broker.id(), text);
+            return null;
+        });
+        long deadlineNs = System.nanoTime() + ANSWER_LIMIT_NS;
+        String answered = null;
+        try {
+            while (answered == null && System.nanoTime() - deadlineNs < 0) {
+                TimeUnit.MILLISECONDS.sleep(LOOK_MS);
+                answered = database.read(connection -> PeerStore.answer(connection, id));
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        database.transact(connection -> {
+            PeerStore.forget(connection, id);
+            return null;
+        });
+        if (answered == null) {
+            throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the broker that has it has not answered in time "
+                + "and may still act: broker=" + broker.name() + " limitS=" + PeerStore.ACT_SECONDS);
+        }
+        Answer answer = parse(answered, Answer.class);
+        if (answer.kind != null) {
+            throw new VgpuException(answer.kind, answer.message);
+        }
+    }
+
+    /** Begins the requests of other brokers. The pool's thread only. */
+    void look() {
+        try {
+            if (!database.read(connection -> PeerStore.isAsked(connection, me.get().id()))) {
+                return;
+            }
+            database.transact(connection -> PeerStore.begin(connection, me.get().id())).forEach(this::begin);
+        } catch (SQLException e) {
+            LOG.debugf("the acts of other brokers could not be read: %s", e.getMessage()); // the heartbeat reports it
+        }
+    }
+
+    private void begin(String id, String text) {
+        CompletableFuture<?> act;
+        try {
+            act = execute(parse(text, Request.class));
+        } catch (SQLException e) {
+            act = CompletableFuture.failedFuture(VgpuException.invalid("this broker does not know the act: "
+                + e.getMessage()));
+        }
+        act.handle((done, failure) -> {
+            Answer answer = failure == null ? Answer.DONE : answer(failure);
+            Thread.ofVirtual().name("hawser-errand").start(() -> send(id, answer));
+            return null;
+        });
+    }
+
+    private CompletableFuture<?> execute(Request request) {
+        return switch (request.what) {
+            case CHANGE_VGPU -> service.change(request.vgpu, request.draft, request.expectedOwner);
+            case DELETE_VGPU -> service.delete(request.vgpu, request.force, request.expectedOwner);
+            case END_SESSION -> sessions.end(request.session, "the administrator ended the session")
+                .thenCompose(existed -> existed ? CompletableFuture.completedFuture(null)
+                    : CompletableFuture.failedFuture(new VgpuException(VgpuException.Kind.MISSING,
+                        "there is no such session: id=" + request.session)));
+        };
+    }
+
+    private static Answer answer(Throwable failure) {
+        Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
+        if (cause instanceof VgpuException known) {
+            return new Answer(known.kind(), known.getMessage());
+        }
+        LOG.error("an act for another broker has failed", cause);
+        return new Answer(VgpuException.Kind.UNAVAILABLE, "the broker that has it has failed; see its log");
+    }
+
+    private void send(String id, Answer answer) {
+        try {
+            String text = json(answer);
+            database.transact(connection -> {
+                PeerStore.reply(connection, id, text);
+                return null;
+            });
+        } catch (SQLException e) {
+            LOG.warnf("the answer to another broker's act was not written: %s", e.getMessage());
+        }
+    }
+
+    private static String json(Object value) {
+        try {
+            return JSON.writeValueAsString(value);
+        } catch (JsonProcessingException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static <T> T parse(String text, Class<T> type) throws SQLException {
+        try {
+            return JSON.readValue(text, type);
+        } catch (JsonProcessingException e) {
+            throw new SQLException("an act in the database must be of a form that this broker knows: "
+                + e.getOriginalMessage(), e);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+package io.hawser.broker.admin;
+
+import io.hawser.broker.model.MoveOutcome;
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.move.Move;
+import io.hawser.broker.move.Moves;
+import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.store.PoolLog;
+import io.hawser.broker.store.VgpuStore;
+import io.hawser.broker.vgpu.MovePlaces;
+import io.hawser.broker.vgpu.VgpuTable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jboss.logging.Logger;
+
+/**
+ * Moves vGPUs with their running sessions to other GPUs of this broker, and drains GPUs. Each future completes
+ * exceptionally with {@link VgpuException} when the act is refused or fails. Thread-safe.
+ */
+public final class MoveService {
+    private static final Logger LOG = Logger.getLogger(MoveService.class);
+
+    private final Executor loop;
+    private final Acts acts;
+    private final VgpuTable table;
+    private final SessionRegistry sessions;
+    private final VgpuService service;
+    private final MovePlaces places;
+    private final Moves moves;
+
+    /** A vGPU that stays on its GPU. */
+    public record Stayed(String vgpu, String reason) {}
+
+    /**
+     * The result of a drain.
+     *
+     * @param gpu UUID.
+     * @param moved the vGPUs that are now on other GPUs.
+     * @param stayed the vGPUs that are still there.
+     */
+    public record Drained(String gpu, List<MoveOutcome> moved, List<Stayed> stayed) {}
+
+    /** Creates the service. */
+    public MoveService(Executor loop, Acts acts, VgpuTable table, SessionRegistry sessions, VgpuService service,
+        MovePlaces places, Moves moves) {
+        this.sessions = sessions;
+        this.loop = loop;
+        this.acts = acts;
+        this.table = table;
+        this.service = service;
+        this.places = places;
+        this.moves = moves;
+    }
+
+    /**
+     * Moves a vGPU with all its sessions.
+     *
+     * @param gpu number or UUID of the other GPU.
+     * @return completes when the sessions run on the other GPU and the database has the new place.
+     */
+    public CompletableFuture<MoveOutcome> move(String vgpu, String gpu) {
+        Optional<String> other = service.brokerElsewhere(vgpu);
+        if (other.isPresent()) {
+            return CompletableFuture.failedFuture(VgpuException.conflict("the vGPU moves at its own broker: vgpu="
+                + vgpu + " broker=" + other.get()));
+        }
+        return acts.submit(() -> {
+            acts.write(Set.of(), connection -> null); // the database answers, and the tables are up to date
+            return acts.onLoop(() -> moves.begin(vgpu, gpu));
+        }).thenCompose(move -> move.ready().thenCompose(now -> acts.submit(() -> commit(move)))
+            .whenComplete((outcome, failure) -> {
+                if (failure != null) { // also when no more acts are taken
+                    loop.execute(() -> move.fail(cause(failure).getMessage()));
+                }
+            }));
+    }
+
+    /**
+     * Moves the vGPU of a session, with all sessions of this vGPU.
+     *
+     * @param gpu number or UUID of the other GPU.
+     * @return as {@link #move}.
+     */
+    public CompletableFuture<MoveOutcome> moveSession(long id, String gpu) {
+        return sessions.find(id).map(session -> move(session.guest().vgpu(), gpu)).orElseGet(
+            () -> CompletableFuture.failedFuture(new VgpuException(VgpuException.Kind.MISSING,
+                "there is no such session at this broker: id=" + id)));
+    }
+
+    /** Writes the new place and gives the sessions to their new workers. Acts' thread only. */
+    private MoveOutcome commit(Move move) throws VgpuException {
+        MovePlaces.Plan plan = move.plan();
+        AtomicBoolean isWritten = new AtomicBoolean(); // perhaps: the end of the transaction may fail
+        try {
+            acts.write(Set.of(PoolLog.Key.vgpu(plan.vgpu().name())), connection -> {
+                acts.onLoop(() -> {
+                    move.requireReady();
+                    return null;
+                });
+                VgpuStore.update(connection, plan.vgpu(), plan.home());
+                isWritten.set(true);
+                return null;
+            });
+            return acts.onLoop(() -> {
+                MoveOutcome outcome = move.commit();
+                service.refresh();
+                return outcome;
+            });
+        } catch (VgpuException e) {
+            acts.onLoop(() -> {
+                move.fail(e.getMessage());
+                return null;
+            });
+            if (isWritten.get()) {
+                restore(plan.before(), plan.from());
+            }
+            throw e;
+        }
+    }
+
+    /** Writes the old place, which a failed move may have replaced, unless the vGPU has left this broker. */
+    private void restore(Vgpu vgpu, String gpu) {
+        try {
+            acts.write(Set.of(PoolLog.Key.vgpu(vgpu.name())), connection -> {
+                if (acts.onLoop(() -> table.has(vgpu.name()))) {
+                    VgpuStore.update(connection, vgpu, List.of(gpu));
+                }
+                return null;
+            });
+        } catch (VgpuException e) {
+            // The vGPU stays where it is; a restart of the broker places it where the database says.
+            LOG.errorf("the place of a vGPU that has not moved could not be written: vgpu=%s gpu=%s: %s", vgpu.name(),
+                gpu, e.getMessage());
+        }
+    }
+
+    /**
+     * Places no further vGPU on a GPU, and moves its vGPUs one after the other to GPUs that the placement chooses.
+     *
+     * @param gpu number or UUID.
+     * @return completes when each vGPU has moved or stays. The GPU stays drained until {@link #undrain} or the
+     * broker's end.
+     */
+    public CompletableFuture<Drained> drain(String gpu) {
+        return acts.submit(() -> acts.onLoop(() -> {
+            String uuid = places.gpu(gpu);
+            table.setDrained(uuid, true);
+            LOG.infof("a GPU gets no further vGPUs: gpu=%s vgpus=%s", uuid, places.on(uuid));
+            return new Drained(uuid, new ArrayList<>(), new ArrayList<>());
+        })).thenCompose(drained -> acts.submit(() -> acts.onLoop(() -> places.on(drained.gpu)))
+            .thenCompose(names -> moveAll(names, 0, drained)));
+    }
+
+    private CompletableFuture<Drained> moveAll(List<String> names, int next, Drained drained) {
+        if (next == names.size()) {
+            return CompletableFuture.completedFuture(drained);
+        }
+        String name = names.get(next);
+        return acts.submit(() -> acts.onLoop(() -> {
+            if (!table.isDrained(drained.gpu)) {
+                throw VgpuException.conflict("the GPU is no longer drained: gpu=" + drained.gpu);
+            }
+            return places.choose(name);
+        })).thenCompose(to -> move(name, to)).handle((outcome, failure) -> {
+            if (failure == null) {
+                drained.moved.add(outcome);
+            } else if (cause(failure) instanceof VgpuException known) {
+                drained.stayed.add(new Stayed(name, known.getMessage()));
+            } else {
+                LOG.errorf(failure, "a drain could not move vGPU %s", name);
+                drained.stayed.add(new Stayed(name, "the broker failed; its log says why"));
+            }
+            return moveAll(names, next + 1, drained);
+        }).thenCompose(rest -> rest);
+    }
+
+    /**
+     * Allows vGPUs on a GPU again. vGPUs that have left the GPU stay where they are.
+     *
+     * @param gpu number or UUID.
+     * @return completes with the GPU's UUID.
+     */
+    public CompletableFuture<String> undrain(String gpu) {
+        return acts.submit(() -> {
+            String uuid = acts.onLoop(() -> {
+                String found = places.gpu(gpu);
+                table.setDrained(found, false);
+                return found;
+            });
+            LOG.infof("a GPU gets vGPUs again: gpu=%s", uuid);
+            service.placeHomeless();
+            return uuid;
+        });
+    }
+
+    private static Throwable cause(Throwable failure) {
+        return failure instanceof CompletionException ? failure.getCause() : failure;
+    }
+}

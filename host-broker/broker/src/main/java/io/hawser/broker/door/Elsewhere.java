@@ -1,0 +1,17 @@
+package io.hawser.broker.door;
+
+/** Finds the broker of a pool that holds a vGPU, for guests that come to another one. */
+@FunctionalInterface
+public interface Elsewhere {
+    /**
+     * Address of the broker that holds a vGPU. Only for a guest that has proved a token of the vGPU. Event loop only;
+     * it must not wait.
+     *
+     * @param vgpu name of the token's vGPU.
+     * @param overTls whether the guest came over TLS, and needs the other broker's address for TLS.
+     * @return {@code host:port} or {@code [v6]:port}, ASCII, at most {@code RecordLayout.MAX_ADDRESS_BYTES}; guests
+     *     refuse anything else. null when this broker holds the vGPU, when no broker does, or when the other broker has
+     *     no address of this kind: this broker then serves or refuses the guest itself.
+     */
+    String of(String vgpu, boolean overTls);
+}

@@ -1,0 +1,2 @@
+/** Moves running sessions to another GPU of this broker. */
+package io.hawser.broker.move;

@@ -1,0 +1,50 @@
+package io.hawser.broker.rest;
+
+import io.hawser.broker.access.Needs;
+import io.hawser.broker.access.Role;
+import io.hawser.broker.view.DrainInfo;
+import io.hawser.broker.view.MoveInfo;
+import jakarta.ws.rs.Consumes;
+import jakarta.ws.rs.POST;
+import jakarta.ws.rs.Path;
+import jakarta.ws.rs.PathParam;
+import jakarta.ws.rs.Produces;
+import jakarta.ws.rs.core.MediaType;
+import java.util.concurrent.CompletionStage;
+
+/** The operations of openapi.yml that move vGPUs to other GPUs, by their operationId; a test compares the two. */
+@Path("/api/v1")
+@Produces(MediaType.APPLICATION_JSON)
+public interface MoveApi {
+    /**
+     * Moves the vGPU of a session with all its sessions; 404 when the session or the GPU does not exist, 409 when a
+     * rule forbids the move or it has failed. The sessions stay then.
+     */
+    @POST
+    @Path("/sessions/{id}/move")
+    @Needs(Role.OPERATOR)
+    @Consumes(MediaType.APPLICATION_JSON)
+    CompletionStage<MoveInfo> moveSession(@PathParam("id") long id, MoveRequest request);
+
+    /** Moves a vGPU with all its sessions; as {@link #moveSession}. */
+    @POST
+    @Path("/vgpus/{name}/move")
+    @Needs(Role.OPERATOR)
+    @Consumes(MediaType.APPLICATION_JSON)
+    CompletionStage<MoveInfo> moveVgpu(@PathParam("name") String name, MoveRequest request);
+
+    /**
+     * Places no further vGPU on a GPU, and moves its vGPUs to others; completes when each has moved or stays. 404 when
+     * the GPU does not exist.
+     */
+    @POST
+    @Path("/gpus/{gpu}/drain")
+    @Needs(Role.OPERATOR)
+    CompletionStage<DrainInfo> drainGpu(@PathParam("gpu") String gpu);
+
+    /** Allows vGPUs on a GPU again; 404 when the GPU does not exist. */
+    @POST
+    @Path("/gpus/{gpu}/undrain")
+    @Needs(Role.OPERATOR)
+    CompletionStage<DrainInfo> undrainGpu(@PathParam("gpu") String gpu);
+}

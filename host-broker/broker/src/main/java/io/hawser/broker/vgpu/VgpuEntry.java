@@ -1,0 +1,38 @@
+package io.hawser.broker.vgpu;
+
+import io.hawser.broker.model.Vgpu;
+import io.hawser.broker.model.VgpuState;
+import io.hawser.broker.model.VgpuView;
+import java.util.List;
+
+/** A vGPU of the table. Event loop only. */
+final class VgpuEntry {
+    Vgpu vgpu;
+    List<String> home; // its GPUs, or its last GPUs
+    VgpuState state = VgpuState.WAITING;
+    String problem = "";
+    String closed = ""; // why the vGPU refuses guests for now
+    String destination = ""; // UUID of the GPU to which it moves with its sessions; empty while it does not
+    int sessions;
+    int tokens;
+
+    VgpuEntry(Vgpu vgpu, List<String> home) {
+        this.vgpu = vgpu;
+        this.home = List.copyOf(home);
+    }
+
+    /** Whether the vGPU counts on a GPU: a moving vGPU counts on both of its GPUs. */
+    boolean isOn(String uuid) {
+        return state == VgpuState.READY && (home.contains(uuid) || destination.equals(uuid));
+    }
+
+    /** Why the vGPU takes no guest and no change now; null when it does. */
+    String objection() {
+        return !closed.isEmpty() ? closed : destination.isEmpty() ? null : "the vGPU is being moved: vgpu="
+            + vgpu.name();
+    }
+
+    VgpuView view() {
+        return new VgpuView(vgpu, state, problem, state == VgpuState.READY ? home : List.of(), sessions, tokens);
+    }
+}

@@ -1,0 +1,184 @@
+package io.hawser.broker.door;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hawser.broker.TestBroker;
+import io.hawser.broker.TestCertificates;
+import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.Refusal;
+import io.hawser.broker.token.Token;
+import io.hawser.broker.token.TokenTable;
+import io.hawser.shm.wire.HandshakeProof;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.shm.wire.TokenKeys;
+import io.netty.channel.epoll.EpollEventLoopGroup;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A front door whose broker holds none of the vGPUs. It has no sessions and no workers, which MOVED never needs. */
+class ElsewhereIT {
+    private static final String PLAIN = "gpu2.example:7654";
+    private static final String TLS = "[fd00::2]:7656";
+    private static final String SECRET = "secret";
+
+    /** A question of the door: which vGPU, and over TLS or not. */
+    private record Question(String vgpu, boolean overTls) {}
+
+    /** What the listener has heard; {@code detailed}: as an event. */
+    private record Heard(Refusal refusal, boolean detailed) {}
+
+    @TempDir
+    static Path folder;
+    private static final BlockingQueue<Question> QUESTIONS = new LinkedBlockingQueue<>();
+    private static final BlockingQueue<Heard> HEARD = new LinkedBlockingQueue<>();
+    private static final TokenTable TOKENS = new TokenTable();
+    private static TestCertificates certificates;
+    private static EpollEventLoopGroup group;
+    private static FrontDoor door;
+
+    @BeforeAll
+    static void open() throws Exception {
+        certificates = new TestCertificates(folder.resolve("certificates"));
+        Path certificate = certificates.certificate("server", "IP:127.0.0.1", 30);
+        TOKENS.load(token("known", null));
+        TOKENS.load(token("old", Instant.EPOCH.plusSeconds(1)));
+        group = new EpollEventLoopGroup(1);
+        door = new FrontDoor(group.next(), TestBroker.config(folder, "normal", Map.of("hawser.listen.tls-port", "0",
+            "hawser.tls.certificate", certificate.toString(), "hawser.tls.key",
+            certificates.key("server").toString())), TOKENS, null, null, null, listener(), TestBroker.DESCRIPTION_HASH,
+            (vgpu, overTls) -> {
+                QUESTIONS.add(new Question(vgpu, overTls));
+                return overTls ? TLS : PLAIN;
+            });
+        door.open();
+    }
+
+    @AfterAll
+    static void close() {
+        if (door != null) {
+            door.close();
+            door.closeRelays();
+        }
+        if (group != null) {
+            group.shutdownGracefully(0, 1, TimeUnit.SECONDS).syncUninterruptibly();
+        }
+    }
+
+    @BeforeEach
+    void forget() {
+        QUESTIONS.clear();
+        HEARD.clear();
+    }
+
+    private static Token token(String keyId, Instant expires) {
+        return new Token(keyId, "vgpu-of-" + keyId, Token.Keys.of(TokenKeys.ofSecret(SECRET)), "", Instant.EPOCH,
+            expires, null);
+    }
+
+    private static DoorListener listener() {
+        return new DoorListener() {
+            @Override
+            public void refused(Carrier carrier, Refusal refusal) {
+                HEARD.add(new Heard(refusal, false));
+            }
+
+            @Override
+            public void refused(Carrier carrier, Refusal refusal, String vgpu, String peer, String reason) {
+                HEARD.add(new Heard(refusal, true));
+            }
+
+            @Override
+            public void sessionStarted(Carrier carrier, Duration time) {
+                throw new AssertionError("a session started over " + carrier);
+            }
+        };
+    }
+
+    private static TestGuest plain() throws Exception {
+        return new TestGuest(door.endpoint());
+    }
+
+    private static TestGuest tls() throws Exception {
+        return new TestGuest(TestGuest.socket(door.tlsEndpoint(), certificates.trusting().getSocketFactory()));
+    }
+
+    private static void assertMoved(TestGuest guest, String address) throws Exception {
+        TestGuest.Answer answer = guest.receive();
+        assertEquals(RecordLayout.CONTROL_REFUSED, answer.opcode());
+        assertEquals(RecordLayout.REFUSED_MOVED, answer.refusedCode());
+        assertEquals(address, answer.refusedMessage(), "the message must be the address and nothing else");
+        assertTrue(guest.closed(), "the broker must close after REFUSED");
+        assertEquals(new Heard(Refusal.MOVED, false), HEARD.take(), "it must count, and be no event");
+    }
+
+    @Test
+    void shouldSendGuestWithProofToTheAddressOfItsKind() throws Exception {
+        try (TestGuest guest = plain()) {
+            guest.handshake("known", SECRET);
+            assertMoved(guest, PLAIN);
+        }
+        try (TestGuest guest = tls()) {
+            guest.handshake("known", SECRET);
+            assertMoved(guest, TLS);
+        }
+        assertEquals(List.of(new Question("vgpu-of-known", false), new Question("vgpu-of-known", true)),
+            List.copyOf(QUESTIONS));
+    }
+
+    @Test
+    void shouldSendGuestThatAsksForTheStatusOrOffersRdma() throws Exception {
+        try (TestGuest guest = tls()) {
+            guest.send(guest.proof(HandshakeProof.Purpose.STATUS, guest.challenge("known"), SECRET));
+            assertMoved(guest, TLS);
+        }
+        try (TestGuest guest = plain()) {
+            guest.send(guest.open(guest.challenge("known"), SECRET, new byte[RecordLayout.RDMA_END_BYTES]));
+            assertMoved(guest, PLAIN);
+        }
+    }
+
+    @Test
+    void shouldTellNothingToGuestWithoutAValidToken() throws Exception {
+        record Stranger(String keyId, String secret) {}
+        for (Stranger stranger : List.of(new Stranger("known", "wrong"), new Stranger("unknown", SECRET),
+            new Stranger("old", SECRET))) {
+            for (boolean overTls : new boolean[] {false, true}) {
+                for (HandshakeProof.Purpose purpose : List.of(HandshakeProof.Purpose.SESSION,
+                    HandshakeProof.Purpose.STATUS)) {
+                    try (TestGuest guest = overTls ? tls() : plain()) {
+                        guest.send(guest.proof(purpose, guest.challenge(stranger.keyId()), stranger.secret()));
+                        TestGuest.Answer answer = guest.receive();
+                        assertEquals(RecordLayout.REFUSED_TOKEN, answer.refusedCode(), stranger.toString());
+                        assertFalse(
+                            answer.refusedMessage().contains("gpu2") || answer.refusedMessage().contains("fd00"),
+                            answer.refusedMessage());
+                        assertEquals(new Heard(Refusal.TOKEN, true), HEARD.take());
+                    }
+                }
+            }
+        }
+        assertTrue(QUESTIONS.isEmpty(), "nobody may be asked for a stranger: " + QUESTIONS);
+    }
+
+    @Test
+    void shouldLeaveTheUseOfTheTokenToTheOtherBroker() throws Exception {
+        try (TestGuest guest = plain()) {
+            guest.handshake("known", SECRET);
+            assertMoved(guest, PLAIN);
+        }
+        assertEquals(List.of(), group.next().submit(TOKENS::takeUsed).get());
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests of moves between GPUs. */
+package io.hawser.broker.move;

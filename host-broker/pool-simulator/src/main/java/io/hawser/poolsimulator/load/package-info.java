@@ -1,0 +1,2 @@
+/** Arrivals of vGPUs, generated or recorded. */
+package io.hawser.poolsimulator.load;

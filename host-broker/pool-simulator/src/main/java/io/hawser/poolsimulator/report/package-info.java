@@ -1,0 +1,2 @@
+/** Plots. */
+package io.hawser.poolsimulator.report;

@@ -1,0 +1,2 @@
+/** Tests of the command. */
+package io.hawser.poolsimulator;

@@ -1,0 +1,349 @@
+package io.hawser.worker.session;
+
+import io.hawser.cuda.backend.ManagedVariables;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.wire.RecordLayout;
+import io.hawser.worker.channel.LinkPosition;
+import io.hawser.worker.channel.RecordHeader;
+import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.move.StateReader;
+import io.hawser.worker.swap.KeeperLink;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+
+/**
+ * A session comes from another worker (moving.md). It makes all objects again, gets the bytes of its slabs from the
+ * mover, and serves its guest after the broker's commit. Until then the guest is the other worker's, and nothing is
+ * sent to it. Session thread, except where a method says otherwise.
+ */
+public final class Arrival {
+    /** Slabs that the mover handles at a time. */
+    private static final int MAX_OFFERED = 4;
+    /** Offset of a staged image's number in the payload of hwsImageLoad, which the description fixes. */
+    private static final int BLOB_ID_OFFSET = 8;
+
+    private final StateReader memory;
+    private final SessionState state;
+    private final KeeperLink mover;
+    private final Consumer<WorkerMessage> broker;
+    private final long beganNs = System.nanoTime();
+    private final Deque<SessionState.Kept> calls;
+    private final Deque<Long> pieces = new ArrayDeque<>(); // that the mover does not know yet
+    private final Set<Long> moving = new HashSet<>(); // that the mover copies
+    private Session session;
+    private boolean isStepping;
+    private boolean isReady;
+    private boolean isServing;
+    private boolean hasFailed;
+
+    /**
+     * Reads a state. Any thread, before the session.
+     *
+     * @param descriptor of the state; the caller closes it.
+     * @param mover the way to the mover, closed by this.
+     * @param broker gets the outcome.
+     * @throws IOException if the state cannot be read.
+     */
+    public Arrival(int descriptor, KeeperLink mover, Consumer<WorkerMessage> broker) throws IOException {
+        memory = StateReader.of(descriptor);
+        state = SessionState.read(memory);
+        this.mover = mover;
+        this.broker = broker;
+        calls = new ArrayDeque<>(state.calls());
+    }
+
+    /** Where the other worker's link has stopped. Any thread. */
+    public LinkPosition position() {
+        return state.position();
+    }
+
+    /** Whether the guest is still the other worker's. */
+    boolean isAway() {
+        return !isServing;
+    }
+
+    /** Makes the session. Its dispatcher is known. */
+    void begin(Session to) {
+        session = to;
+        try {
+            if (!session.credit().resume(state.credit()[0], state.credit()[1], state.credit()[2])) {
+                throw new IOException("a credit window must be possible");
+            }
+            session.order().pause(() -> {});
+            session.order().freeze(true);
+            for (SessionState.Window window : state.windows()) {
+                int result = session.objects().arena().reserve(window.device(), window.range().address(),
+                    window.range().bytes());
+                SessionState.require(result, "the addresses of its memory are not free in the other worker");
+            }
+        } catch (IOException e) {
+            fail(e.getMessage());
+            return;
+        }
+        step();
+    }
+
+    /** Makes the next calls again, as long as each ends at once. */
+    private void step() {
+        if (isStepping) {
+            return; // the loop below goes on
+        }
+        isStepping = true;
+        int before = calls.size() + 1;
+        while (calls.size() < before && !calls.isEmpty() && !isStopped()) {
+            before = calls.size();
+            repeat(calls.peek());
+        }
+        isStepping = false;
+        if (calls.isEmpty() && !isStopped() && !isReady && moving.isEmpty() && pieces.isEmpty()) {
+            finish();
+        }
+    }
+
+    /** Makes a call again; its end, perhaps a later one, removes it from the rest. */
+    private void repeat(SessionState.Kept kept) {
+        MemorySegment record = aligned(kept.record());
+        RecordHeader header = new RecordHeader();
+        if (record.byteSize() < RecordLayout.HEADER_BYTES) {
+            fail("a call of the journal must be a record");
+            return;
+        }
+        header.read(record, 0);
+        if (header.lengthBytes() != record.byteSize() || !session.dispatcher().isKnown(header.opcode())) {
+            fail("a call of the journal must be a record of the description");
+            return;
+        }
+        if (session.objects().handles().find(HandleKind.CONTEXT,
+            HandleTable.id(HandleKind.CONTEXT, header.context())) == null) {
+            // Code that belongs to no context outlives the one in which it was loaded.
+            record.set(ValueLayout.JAVA_INT, RecordLayout.CONTEXT_OFFSET, 0);
+            header.read(record, 0);
+        }
+        if (!kept.image().isEmpty() && !stage(kept.image(), record)) {
+            fail("the code of a module must be in the state");
+            return;
+        }
+        session.moving().restate(record, header, (call, result) -> {
+            calls.remove();
+            String name = session.dispatcher().name(header.opcode());
+            if (result != 0) {
+                fail("a call fails in the other worker: " + name + " result=" + result);
+            } else if (kept.reply() != null && !isEqual(kept.reply(), call.outputs())) {
+                fail("a result is different in the other worker: " + name);
+            }
+            if (!isStepping) {
+                step(); // the call was deferred
+            }
+        });
+    }
+
+    private static MemorySegment aligned(MemorySegment record) {
+        return Arena.ofAuto().allocate(Math.max(1, record.byteSize()), RecordLayout.ALIGNMENT_BYTES)
+            .asSlice(0, record.byteSize()).copyFrom(record);
+    }
+
+    private static boolean isEqual(MemorySegment expected, MemorySegment found) {
+        return expected.byteSize() == found.byteSize() && expected.mismatch(found) < 0;
+    }
+
+    /** Puts an image where its call expects it. */
+    private boolean stage(String digest, MemorySegment record) {
+        MemorySegment image = state.images().get(digest);
+        long at = RecordLayout.HEADER_BYTES + (long) BLOB_ID_OFFSET;
+        if (image == null || image.byteSize() == 0 || record.byteSize() < at + Long.BYTES) {
+            return false;
+        }
+        long blobId = record.get(ValueLayout.JAVA_LONG, at);
+        BlobStore blobs = session.objects().blobs();
+        BlobStore.Outcome staged = blobs.stage(blobId, image.byteSize(), HexFormat.of().parseHex(digest));
+        return staged == BlobStore.Outcome.KNOWN
+            || staged == BlobStore.Outcome.OK && blobs.append(blobId, 0, image) == BlobStore.Outcome.OK;
+    }
+
+    /** All objects exist: the rest of the state. */
+    private void finish() {
+        isReady = true;
+        try {
+            writeVariables();
+            restoreEvents();
+            session.objects().handles().setHighest(state.highest());
+            session.turns().copies().interrupt(state.part()[0], state.part()[1]);
+            session.deferError(state.error());
+            for (SessionState.Window window : state.windows()) {
+                map(window);
+            }
+        } catch (IOException e) {
+            fail(e.getMessage());
+            return;
+        }
+        mover.start(new KeeperLink.Listener() {
+            @Override
+            public void done(long slab, int result) {
+                session.completions().add(() -> loaded(slab, result));
+            }
+
+            @Override
+            public void gone() {
+                session.completions().add(() -> fail("the mover has ended"));
+            }
+        });
+        pieces.addAll(session.objects().arena().pieces(false));
+        for (int i = 0; i < MAX_OFFERED; i++) {
+            load();
+        }
+        complete();
+    }
+
+    private void writeVariables() throws IOException {
+        Map<Long, Map<Long, Long>> known = new HashMap<>(); // lengths by address by native module, of one context
+        long current = 0;
+        for (SessionState.Variable variable : state.variables()) {
+            Handle context = session.objects().handles().find(HandleKind.CONTEXT, variable.context());
+            Handle module = session.objects().handles().find(HandleKind.MODULE, variable.module());
+            if (context == null || context.isFailed() || module == null || module.isFailed()) {
+                throw new IOException("a variable must belong to a module");
+            }
+            SessionState.require(session.objects().enter(context), "a context cannot be entered");
+            if (current != context.id()) {
+                known.clear();
+                current = context.id();
+            }
+            Map<Long, Long> here = known.get(module.nativeHandle());
+            if (here == null) {
+                here = variables(module);
+                known.put(module.nativeHandle(), here);
+            }
+            Long bytes = here.get(variable.address());
+            if (bytes == null) {
+                throw new IOException("a variable of its device code has another address in the other worker");
+            } else if (bytes != variable.content().byteSize()) {
+                throw new IOException("a variable of its device code has another length in the other worker");
+            }
+            SessionState.write(session.backend(), variable.address(), variable.content());
+        }
+    }
+
+    /** Lengths of a module's variables in the current context, by address. */
+    private Map<Long, Long> variables(Handle module) throws IOException {
+        List<ManagedVariables.Variable> all = session.backend().variables(module.nativeHandle());
+        if (all == null) {
+            throw new IOException("the driver does not tell the variables of its device code");
+        }
+        Map<Long, Long> lengths = new HashMap<>();
+        all.forEach(variable -> lengths.put(variable.address(), variable.bytes()));
+        return lengths;
+    }
+
+    private void restoreEvents() throws IOException {
+        Map<Long, Double> times = new HashMap<>(); // by native event
+        Handle owner = null;
+        for (Map.Entry<Long, Double> time : state.events().entrySet()) {
+            Handle event = session.objects().handles().find(HandleKind.EVENT, time.getKey());
+            if (event == null || event.isFailed()) {
+                throw new IOException("an event with a time must exist");
+            }
+            owner = event.owner();
+            times.put(event.nativeHandle(), time.getValue());
+        }
+        if (!times.isEmpty()) {
+            SessionState.require(owner == null ? 0 : session.objects().enter(owner), "a context cannot be entered");
+            SessionState.require(session.moving().events().arrive(session.backend().driver(), times,
+                System.nanoTime() - state.sinceNs()), "the times of events cannot be kept");
+        }
+    }
+
+    private void map(SessionState.Window window) throws IOException {
+        DeviceArena arena = session.objects().arena();
+        for (SessionState.Range slab : window.slabs()) {
+            SessionState.require(arena.map(window.device(), slab.address(), slab.bytes()),
+                "a slab cannot be made in the other worker");
+        }
+        for (SessionState.Range block : window.blocks()) {
+            SessionState.require(arena.allocated(window.device(), block.address(), block.bytes()),
+                "a block cannot be made in the other worker");
+        }
+    }
+
+    /** Offers the next slab to the mover. */
+    private void load() {
+        if (isStopped() || pieces.isEmpty()) {
+            return;
+        }
+        long address = pieces.remove();
+        DeviceArena arena = session.objects().arena();
+        try (Arena scratch = Arena.ofConfined()) {
+            MemorySegment out = scratch.allocate(Integer.BYTES, Integer.BYTES);
+            SessionState.require(arena.share(address, out), "a slab cannot be exported");
+            moving.add(address);
+            int descriptor = out.get(ValueLayout.JAVA_INT, 0);
+            try {
+                mover.load(address, arena.pieceBytes(address), descriptor);
+            } finally {
+                Descriptors.close(descriptor);
+            }
+        } catch (IOException e) {
+            fail(e.getMessage());
+        }
+    }
+
+    private void loaded(long address, int result) {
+        if (isStopped() || !moving.remove(address)) {
+            return;
+        }
+        if (result != 0) {
+            fail("a slab cannot be copied: CUresult=" + result);
+            return;
+        }
+        load();
+        complete();
+    }
+
+    /** Reports the session as complete when nothing is missing. */
+    private void complete() {
+        if (!isStopped() && moving.isEmpty() && pieces.isEmpty()) {
+            mover.close();
+            broker.accept(new WorkerMessage.MovedIn("", elapsedMs()));
+        }
+    }
+
+    private long elapsedMs() {
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - beganNs);
+    }
+
+    private boolean isStopped() {
+        return hasFailed || session.isOver();
+    }
+
+    private void fail(String reason) {
+        if (!isStopped()) {
+            hasFailed = true;
+            mover.close();
+            broker.accept(new WorkerMessage.MovedIn(reason, elapsedMs()));
+        }
+    }
+
+    /** The broker's commit: the guest is this worker's. */
+    void serve() {
+        if (isStopped() || isServing) {
+            return;
+        }
+        isServing = true;
+        state.held().forEach(record -> session.order().hold(aligned(record)));
+        session.order().resume();
+        session.link().open(session, state.position());
+        memory.close();
+    }
+}

@@ -1,0 +1,134 @@
+package io.hawser.worker.session;
+
+import io.hawser.cuda.Move;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.worker.channel.RecordHeader;
+import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.swap.KeeperLink;
+import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
+
+/** A session's part in moves: its journal, its departure to another worker, its arrival from one. Session thread. */
+public final class Moving {
+    private final Session session;
+    private final Journal journal = new Journal();
+    private final MovedEvents events = new MovedEvents();
+    private Departure departure; // null while the session does not leave
+    private Arrival arrival; // null unless the session has come from another worker
+    private Restated restated; // of the call that is made again; null for calls of the guest
+    private Call restating;
+
+    /** Receives the end of a call that was made again. */
+    @FunctionalInterface
+    interface Restated {
+        /** The call has ended with this CUresult; its outputs are valid during this call. */
+        void ended(Call call, int result);
+    }
+
+    Moving(Session session) {
+        this.session = session;
+    }
+
+    /** The calls that another worker needs. */
+    public Journal journal() {
+        return journal;
+    }
+
+    /** Events that were recorded at another worker. */
+    public MovedEvents events() {
+        return events;
+    }
+
+    /** A call begins: copies its record if a journal needs it. */
+    void begin(Call call, RecordHeader header, MemorySegment bytes, long offset) {
+        if (!ControlRecords.isRequest(header.opcode())) {
+            Move move = session.dispatcher().move(header.opcode());
+            if (move != Move.NONE) {
+                call.use(journal.draft(move, bytes, offset, header.lengthBytes()));
+            }
+        }
+    }
+
+    /**
+     * A call has ended.
+     *
+     * @return whether it was made again for its journal, so that the guest gets no reply.
+     */
+    boolean finished(Call call, int result) {
+        Journal.Entry entry = call.entry();
+        boolean hasFailed = call.made() != null && call.made().isFailed(); // which holds the session
+        if (entry != null && (result == 0 || hasFailed)) {
+            Handle object = call.lastObject();
+            journal.keep(entry, call.wantsReply() ? call.outputs() : null, call.made(),
+                object != null ? object : session.objects().handles().find(HandleKind.CONTEXT,
+                    HandleTable.id(HandleKind.CONTEXT, call.context())),
+                session.dispatcher().name(call.opcode()));
+        }
+        if (call != restating || restated == null) {
+            return false;
+        }
+        Restated to = restated;
+        restated = null;
+        restating = null;
+        to.ended(call, result);
+        return true;
+    }
+
+    /**
+     * Makes a call of a journal again.
+     *
+     * @param record its record, aligned.
+     * @param to gets the call and its CUresult, perhaps at once.
+     */
+    void restate(MemorySegment record, RecordHeader header, Restated to) {
+        Call call = new Call(session);
+        call.begin(header, record, 0, null);
+        restated = to;
+        restating = call;
+        begin(call, header, record, 0);
+        if (session.objects().switchContext(call, header.context())) {
+            session.dispatcher().dispatch(header.opcode(), call);
+        }
+    }
+
+    /**
+     * Begins to leave. The broker gets {@link WorkerMessage.MoveReady}.
+     *
+     * @param mover the way to the mover, which this closes at its end.
+     * @param passage passes descriptors to the broker.
+     */
+    public void leave(KeeperLink mover, Departure.Passage passage, Consumer<WorkerMessage> broker) {
+        departure = new Departure(session, mover, passage, broker);
+        departure.begin();
+    }
+
+    /**
+     * Prepares an arrival. Call it before the session starts.
+     *
+     * @param coming the session's state at the other worker.
+     */
+    public void arrive(Arrival coming) {
+        arrival = coming;
+    }
+
+    /** The arrival; null for a session that begins here. */
+    Arrival arrival() {
+        return arrival;
+    }
+
+    /** Whether the guest is another worker's, which must not be disturbed. */
+    boolean isAway() {
+        return arrival != null && arrival.isAway();
+    }
+
+    /** The move has ended; whether the session is another worker's, or this one's after an arrival. */
+    public void end(boolean isMoved) {
+        if (departure != null) {
+            Departure left = departure;
+            departure = null;
+            left.end(isMoved);
+        } else if (arrival != null && isMoved) {
+            arrival.serve();
+        }
+    }
+}

@@ -1,0 +1,343 @@
+package io.hawser.worker;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import io.hawser.cuda.backend.BackendOptions;
+import io.hawser.cuda.generated.CudaOpcodes;
+import io.hawser.cuda.generated.HandleKind;
+import io.hawser.cuda.generated.HwsDeviceInfo;
+import io.hawser.shm.os.Descriptors;
+import io.hawser.worker.fixture.Carrier;
+import io.hawser.worker.fixture.Guest;
+import io.hawser.worker.fixture.Rig;
+import io.hawser.worker.fixture.WorkerPeer;
+import io.hawser.worker.fixture.WorkerProcess;
+import io.hawser.worker.session.DeviceArena;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Sessions that move on the software GPU. The target is a process of its own, because both workers use the same
+ * addresses.
+ */
+@Timeout(120)
+class MoveIT {
+    private static final long PAGE = DeviceArena.PAGE_BYTES;
+    private static final int STEPS = 7;
+    /** Changes a word of memory; another kernel uses a counter that only kernels know as well. */
+    private static final String CODE = """
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        COUNTER
+        .visible .entry step(.param .u64 out)
+        {
+            .reg .u32 %r<4>;
+            .reg .u64 %rd<4>;
+            ld.param.u64 %rd1, [out];
+            cvta.to.global.u64 %rd2, %rd1;
+            NUMBER
+            ld.global.u32 %r2, [%rd2];
+            mad.lo.u32 %r2, %r2, 31, %r1;
+            st.global.u32 [%rd2], %r2;
+            ret;
+        }
+        """;
+    private static final String PLAIN = CODE.replace("COUNTER", "").replace("NUMBER", "mov.u32 %r1, 1;");
+    private static final String COUNTING = CODE
+        .replace("COUNTER", ".visible .global .align 4 .u32 counter;")
+        .replace("NUMBER", "ld.global.u32 %r1, [counter]; add.u32 %r1, %r1, 1; st.global.u32 [counter], %r1;");
+
+    private Rig first;
+    private Rig mover;
+    private WorkerPeer source;
+    private WorkerProcess target;
+    private WorkerProcess second;
+    private Guest guest;
+    private boolean isShared;
+    private long base;
+    private long module;
+    private long step;
+    private long stream;
+
+    private static Rig rig(Carrier carrier, int devices) throws IOException {
+        return new Rig(carrier, Backends.open("software", new BackendOptions(0, 1, devices, List.of())));
+    }
+
+    private static WorkerProcess process() throws IOException {
+        return new WorkerProcess("--backend", "software", "--threads", "1");
+    }
+
+    /** Starts the workers, and a guest of the source with a slab, a stream and a kernel. */
+    private void start(boolean overRegion) throws IOException {
+        isShared = overRegion;
+        first = rig(isShared ? Carrier.SHM : Carrier.TCP, 1);
+        source = first;
+        target = process();
+        mover = rig(Carrier.TCP, 2);
+        mover.tell("{\"type\":\"mover\"}", -1);
+        first.assign(0);
+        begin(first.guest(), PLAIN);
+    }
+
+    private void begin(Guest connected, String code) throws IOException {
+        guest = connected;
+        guest.next(); // WELCOME
+        guest.createContext();
+        base = guest.call(CudaOpcodes.hwsDeviceInfo, out -> {
+            out.fixed(8);
+            out.i32(0, 0);
+        }).i64(HwsDeviceInfo.ARENA_ADDRESS_OFFSET);
+        map(base, 2 * PAGE);
+        map(base + 8 * PAGE, PAGE);
+        stream = guest.createStream();
+        module = guest.newId(HandleKind.MODULE);
+        byte[] image = (code + "\0").getBytes(StandardCharsets.US_ASCII);
+        assertEquals(0, guest.call(Guest.IMAGE_LOAD, out -> Guest.image(out, module, 0, image)).i32(0));
+        step = guest.function(module, "step");
+        guest.write(base, stream, new byte[4]);
+    }
+
+    private void map(long address, long bytes) throws IOException {
+        assertEquals(0, guest.call(CudaOpcodes.hwsArenaMap, out -> {
+            out.fixed(32);
+            out.i32(0, 0);
+            out.i64(8, address);
+            out.i64(16, bytes);
+            out.i32(24, 1);
+        }).status());
+        guest.send(CudaOpcodes.hwsArenaAllocated, 0, out -> {
+            out.fixed(24);
+            out.i32(0, 0);
+            out.i64(8, address);
+            out.i64(16, bytes);
+        });
+    }
+
+    /** Launches some steps, without waiting for them. */
+    private void steps() throws IOException {
+        byte[] params = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(base).array();
+        for (int i = 0; i < STEPS; i++) {
+            guest.launch(step, stream, params);
+        }
+    }
+
+    /** The word after so many steps; each adds 1, or the step's number. */
+    private static int expected(int steps, boolean isCounting) {
+        int word = 0;
+        for (int i = 1; i <= steps; i++) {
+            word = word * 31 + (isCounting ? i : 1);
+        }
+        return word;
+    }
+
+    private static int expected(int steps) {
+        return expected(steps, false);
+    }
+
+    private int word() throws IOException {
+        return ByteBuffer.wrap(guest.read(base, 4, stream)).order(ByteOrder.LITTLE_ENDIAN).getInt();
+    }
+
+    private static int connect(WorkerPeer to, String json) throws IOException {
+        int[] pair = Rig.socketPair();
+        to.tell(json, pair[0]);
+        return pair[1];
+    }
+
+    private static String text(byte[] json) {
+        return new String(json, StandardCharsets.UTF_8);
+    }
+
+    /** Stops the source; returns its answer. */
+    private JsonNode leave() throws IOException {
+        source.tell("{\"type\":\"moveout\"}", connect(mover, "{\"type\":\"moveside\",\"pair\":1,\"source\":true}"));
+        return source.expect("moveready");
+    }
+
+    /** Makes the session at the target; returns its answer. */
+    private JsonNode arrive(JsonNode ready) throws IOException {
+        assertEquals("", ready.path("reason").asText());
+        target.tell("{\"type\":\"movein\"}", source.descriptors().receive());
+        target.tell("{\"type\":\"movelink\"}", connect(mover, "{\"type\":\"moveside\",\"pair\":1,\"source\":false}"));
+        if (ready.path("socket").asBoolean()) {
+            target.tell(text(Rig.assignment(0)), source.descriptors().receive());
+        } else {
+            target.tell(text(Rig.assignment(0, Rig.place(first.region()))),
+                Descriptors.reopen(first.region().descriptor()));
+        }
+        return target.expect("movedin");
+    }
+
+    private void end(boolean isMoved) throws IOException {
+        if (isMoved && source == first) {
+            first.moved();
+        }
+        source.tell("{\"type\":\"moveend\",\"moved\":" + isMoved + "}", -1);
+        if (isMoved) {
+            source.expect("ended");
+            target.tell("{\"type\":\"moveend\",\"moved\":true}", -1);
+        }
+    }
+
+    @AfterEach
+    void close() throws IOException {
+        if (first != null) {
+            first.close();
+        }
+        mover.close();
+        for (WorkerProcess worker : Arrays.asList(target, second)) {
+            if (worker != null) {
+                worker.close();
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldGoOnAtTheTarget(boolean overRegion) throws IOException {
+        start(overRegion);
+        byte[] data = Guest.random(4096);
+        guest.write(base + 8 * PAGE + 512, 0, data);
+        steps();
+        JsonNode moved = arrive(leave());
+        assertEquals("", moved.path("reason").asText());
+        end(true);
+        steps();
+        assertEquals(expected(2 * STEPS), word());
+        assertArrayEquals(data, guest.read(base + 8 * PAGE + 512, data.length, 0));
+        long second = guest.createStream();
+        assertEquals(0, guest.synchronize(second));
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldServeRecordsThatHaveWaited(boolean overRegion) throws IOException {
+        start(overRegion);
+        steps();
+        JsonNode ready = leave();
+        steps();
+        long request = guest.send(CudaOpcodes.cuStreamSynchronize, Guest.REPLY, stream);
+        JsonNode moved = arrive(ready);
+        assertEquals("", moved.path("reason").asText());
+        end(true);
+        assertEquals(0, guest.replyTo(request).status());
+        assertEquals(expected(2 * STEPS), word());
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldGoOnAtTheSource(boolean overRegion) throws IOException {
+        start(overRegion);
+        steps();
+        JsonNode ready = leave();
+        steps();
+        assertEquals("", arrive(ready).path("reason").asText());
+        target.close();
+        target = null;
+        end(false);
+        assertEquals(expected(2 * STEPS), word());
+    }
+
+    @Test
+    void shouldMoveTwice() throws IOException {
+        start(false);
+        steps();
+        assertEquals("", arrive(leave()).path("reason").asText());
+        end(true);
+        steps();
+        guest.call(Guest.CTX_SYNCHRONIZE);
+        second = target;
+        source = second;
+        target = process();
+        assertEquals("", arrive(leave()).path("reason").asText());
+        end(true);
+        steps();
+        assertEquals(expected(3 * STEPS), word());
+    }
+
+    /** The source is a process as well, so its first device lies where that of the target does. */
+    @Test
+    void shouldMoveVariables() throws IOException {
+        second = process();
+        source = second;
+        target = process();
+        mover = rig(Carrier.TCP, 2);
+        mover.tell("{\"type\":\"mover\"}", -1);
+        try (Rig.Connection connection = Rig.Connection.open()) {
+            second.pass(text(Rig.assignment(0)), connection.accepted());
+            begin(new Guest(connection.client()), COUNTING);
+        }
+        steps();
+        assertEquals("", arrive(leave()).path("reason").asText());
+        end(true);
+        steps();
+        assertEquals(expected(2 * STEPS, true), word());
+        guest.close();
+    }
+
+    @Test
+    void shouldKeepTheTimesOfEvents() throws IOException {
+        start(false);
+        long first = event();
+        long second = event();
+        record(first);
+        steps();
+        record(second);
+        long never = event();
+        assertEquals(0, guest.synchronize(stream));
+        float before = elapsed(first, second);
+        assertEquals("", arrive(leave()).path("reason").asText());
+        end(true);
+        assertEquals(before, elapsed(first, second), 0.01f);
+        record(never);
+        assertEquals(0, guest.synchronize(stream));
+        assertTrue(elapsed(second, never) > 0);
+        assertEquals(-elapsed(second, never), elapsed(never, second), 0.01f);
+        record(first);
+        assertEquals(0, guest.synchronize(stream));
+        assertTrue(elapsed(never, first) >= 0 && elapsed(never, first) < elapsed(second, first));
+    }
+
+    private long event() throws IOException {
+        long id = guest.newId(HandleKind.EVENT);
+        guest.send(CudaOpcodes.cuEventCreate, 0, out -> {
+            out.fixed(16);
+            out.i64(0, id);
+        });
+        return id;
+    }
+
+    private void record(long event) throws IOException {
+        guest.send(CudaOpcodes.cuEventRecordWithFlags, Guest.CREDITED, event, stream, 0);
+    }
+
+    private float elapsed(long start, long end) throws IOException {
+        Guest.Received reply = guest.call(CudaOpcodes.cuEventElapsedTime_v2, start, end);
+        assertEquals(0, reply.status());
+        return Float.intBitsToFloat(reply.i32(0));
+    }
+
+    @Test
+    void shouldRefuseWhatCannotMove() throws IOException {
+        start(false);
+        guest.send(CudaOpcodes.hwsGraphCreate, 0, guest.newId(HandleKind.GRAPH), 0);
+        guest.call(Guest.CTX_SYNCHRONIZE); // the worker has the record
+        JsonNode ready = leave();
+        assertEquals("it has an object that cannot move: graph", ready.path("reason").asText());
+        steps();
+        assertEquals(expected(STEPS), word());
+    }
+}
