@@ -17,7 +17,7 @@ make_adapter() {
 fabric() {
     local status=0
     printf '%s\n' "$@" > "$work/fabric.conf"
-    HAWSER_SYSFS=$work/sys HAWSER_FABRIC=$work/fabric.conf "$root/ansible/roles/hypervisor/files/hawser-fabric" \
+    HAWSER_SYSFS=$work/sys HAWSER_FABRIC=$work/fabric.conf "$root/ansible/roles/hypervisor/files/hawser-functions" \
         > "$work/fabric.out" 2>&1 || status=$?
     result=$(paste -sd' ' "$work/fabric.out")
     return $status

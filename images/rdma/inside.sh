@@ -11,32 +11,26 @@ join_fabric() {
 }
 port_is_active() { rdma link show rxe0/1 | grep -q 'state ACTIVE'; }
 
-# Prints the index of rxe0's GID that contains an IPv4 address; one of IPv6 comes before it.
-gid_index() {
-    local file
-    for file in /sys/class/infiniband/rxe0/ports/1/gids/*; do
-        ! grep -q '0000:ffff:' "$file" || echo "${file##*/}"
+# Whether rxe0 has no queue pair except the kernel's own (GSI).
+no_queue_pairs() { ! rdma resource show qp link rxe0 | grep -v 'type GSI'; }
+
+# Prints the clock ticks, 100 a second, that each thread of process $1 has used: a line is ID, NAME, TICKS.
+threads() {
+    local stat
+    for stat in /proc/"$1"/task/*/stat; do
+        # A name in parentheses may contain spaces. Fields 14 and 15 of the line are utime and stime.
+        sed 's/(\(.*\)) /\n\1\n/' "$stat" 2> /dev/null |
+            awk 'NR == 1 { id = $1 } NR == 2 { gsub(" ", "_"); name = $0 } NR == 3 { print id, name, $12 + $13 }'
     done
 }
-
-# Runs perftest's program $1 with the further arguments.
-perftest() {
-    local program="$1"
-    shift
-    timeout 100 "$program" --ib-dev=rxe0 --gid-index="$(gid_index)" --CPU-freq "$@"
-}
-# Whether a process listens at perftest's port 18515.
-perftest_listens() { grep -q ':4853 [0-9A-F]*:0000 0A' /proc/net/tcp; }
-
-# Prints the clock ticks, 100 a second, that the processes $@ have used.
-ticks() {
-    local process sum=0 before=0
-    for process in "$@"; do
-        # The name in parentheses may contain spaces. Fields 14 and 15 of the line are utime and stime.
-        before=$(sed 's/.*) //' "/proc/$process/stat" | awk '{ print $12 + $13 }') || return 1
-        sum=$((sum + before))
-    done
-    echo $sum
+# Prints the clock ticks that the process $2 uses in $1 s: the three busiest threads, and in the last line the sum.
+ticks_in() {
+    kill -0 "$2" || return 1
+    threads "$2" > /tmp/threads
+    sleep "$1"
+    threads "$2" | awk 'NR == FNR { before[$1] = $3; next } $3 > before[$1] { print $2, $3 - before[$1] }' /tmp/threads - > /tmp/ticks
+    sort -rn -k 2 /tmp/ticks | head -n 3
+    awk '{ sum += $2 } END { print sum + 0 }' /tmp/ticks
 }
 
 # Runs $2 processes of the program $1 at once; all must pass.
@@ -78,7 +72,8 @@ broker_start() {
     HAWSER_WARM_UP=off dash /opt/hawser/bin/hawser-broker -Dhawser.gpu.backend=software -Dhawser.listen.host=0.0.0.0 \
         -Dhawser.state-dir=/root/state -Dhawser.worker.start-timeout=600s -Dhawser.worker.jail=off \
         -Dhawser.worker.environment=PATH,TMPDIR,HAWSER_WARM_UP "$@" > /root/state.log 2>&1 &
-    await_while $! 500 broker_is_ready || { echo "$result"; tail -n 25 /root/state.log; return 1; }
+    echo $! > /root/broker.pid
+    await_while "$(cat /root/broker.pid)" 500 broker_is_ready || { echo "$result"; tail -n 25 /root/state.log; return 1; }
     cat /root/state/default.token
 }
 broker_is_ready() { rest q/health/ready 2> /dev/null | grep -q '"UP"'; }

@@ -4,12 +4,12 @@
 
 agent_limit=3000
 
-# Makes the image $1 by the recipe $2 with the further options, unless its file exists, and deletes earlier ones of this recipe.
+# Makes the image $1, NAME-KEY.img, by the recipe $2 with the further options, unless its file exists, and deletes earlier ones of this name.
 recipe_image() {
     local image=$1 recipe=$2
     [ ! -e "$image" ] || [ ! -e "$image.whole" ] || return 0
     need mmdebstrap mke2fs:e2fsprogs
-    rm -f "$root/images/target/$recipe"-*.img*
+    rm -f "${image%-*}"-*.img*
     "$root/images/$recipe/make" --out "$image" "${@:3}" || die "the image $image could not be made"
     touch "$image.whole"
 }

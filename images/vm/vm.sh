@@ -91,6 +91,17 @@ put_guest() {
     cp -r "$bin/ptx" "$tree/opt/bin/ptx"
 }
 
+# Puts a Java, hawserd and its hooks into the tree $1, in the folders of the source tree. find-java has set `java_home`.
+put_hawserd() {
+    mkdir -p "$1/java" "$1/host-broker/broker/src/main" "$1/appliance/libvirt/hawserd/src/main" "$1/appliance/libvirt/hawserd/target"
+    cp -a "$java_home/bin" "$java_home/conf" "$java_home/lib" "$java_home/release" "$1/java/"
+    rm -f "$1/java/lib/src.zip"
+    cp -r "$root/host-broker/broker/src/main/sh" "$1/host-broker/broker/src/main/"
+    cp -r "$hawserd_app" "$1/appliance/libvirt/hawserd/target/"
+    cp -r "$root/appliance/libvirt/hawserd/src/main/sh" "$1/appliance/libvirt/hawserd/src/main/"
+    cp -r "$root/appliance/hooks" "$1/hooks"
+}
+
 # Chooses KVM if it runs `kernel`. The presence of /dev/kvm does not show this: some clouds' KVM aborts QEMU or hangs.
 vm_use_kvm() {
     local tree=$work/probe

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2015,SC2034,SC2154 # variables of hawserd-test
 # The group `rdma` of the lane `hawserd`: networks and domains with virtual functions, in a real libvirt. The functions themselves are
-# missing: QEMU 7.2 has no network device with SR-IOV. hawserd and libvirt see them in a made folder of PCI devices, and libvirt refuses
-# each start and hot-plug. Sourced by hawserd-test.
+# missing; the lane `functions` has one. hawserd and libvirt see them in a made folder of PCI devices, and libvirt refuses each start and
+# hot-plug. Sourced by hawserd-test.
 
 # hawserd's /sys of this lane: an InfiniBand adapter ib0 with two functions, and a RoCE adapter with one. libvirt sees its PCI devices, too.
 fabric_sysfs=$work/sys
