@@ -28,18 +28,18 @@ final class Images {
     private static final int[] JIT_OPTIONS = {3, 4, 5, 6}; // info log, its size, error log, its size
 
     private final Map<Long, Long> libraries = new HashMap<>(); // by the module that was made from them
-    private final Map<Long, Set<String>> managed = new HashMap<>(); // names of managed variables, by module or library
+    private final Map<Long, DeviceSymbols> symbols = new HashMap<>(); // by module or library
     private final Set<Long> printing = new HashSet<>(); // modules and libraries whose kernels may print
     private MemorySegment measured = MemorySegment.NULL; // the image of the last call of bytes()
-    private Set<String> measuredManaged = Set.of();
+    private DeviceSymbols measuredSymbols;
+    private boolean mayAllocate; // kernels that have been loaded so far
 
     /** Estimates the device memory of an image; the next load may be of the same image. */
     long bytes(MemorySegment image) {
         CodeMemory memory = new CodeMemory();
-        ManagedNames names = new ManagedNames();
-        CodeParts.visit(image, memory, names);
+        measuredSymbols = new DeviceSymbols();
+        CodeParts.visit(image, memory, measuredSymbols);
         measured = image;
-        measuredManaged = names.names();
         return memory.bytes();
     }
 
@@ -53,9 +53,8 @@ final class Images {
         if (measured != image) {
             bytes(image);
         }
-        if (!measuredManaged.isEmpty()) {
-            managed.put(loaded, measuredManaged);
-        }
+        symbols.put(loaded, measuredSymbols);
+        mayAllocate |= measuredSymbols.mayAllocate();
         if (PrintSearch.mayPrint(image)) {
             printing.add(loaded);
         }
@@ -68,14 +67,19 @@ final class Images {
         return printing.contains(loaded);
     }
 
-    /** Names of variables of a module or library that may be managed. */
-    Set<String> managed(long loaded) {
-        return managed.getOrDefault(loaded, Set.of());
+    /** Symbols of a module or library; null for one of another origin. */
+    DeviceSymbols symbols(long loaded) {
+        return symbols.get(loaded);
+    }
+
+    /** Whether kernels that have been loaded so far may allocate memory. */
+    boolean mayAllocate() {
+        return mayAllocate;
     }
 
     /** Forgets what is noted of a module or library. */
     void forget(long loaded) {
-        managed.remove(loaded);
+        symbols.remove(loaded);
         printing.remove(loaded);
     }
 

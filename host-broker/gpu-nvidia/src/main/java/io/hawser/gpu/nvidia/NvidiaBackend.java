@@ -12,7 +12,6 @@ import io.hawser.cuda.backend.GreenContexts;
 import io.hawser.cuda.backend.ManagedVariables;
 import io.hawser.cuda.backend.MemoryPools;
 import io.hawser.cuda.backend.MemorySharing;
-import io.hawser.cuda.backend.NcclBackend;
 import io.hawser.cuda.backend.Signals;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CudaDecompressNative;
@@ -21,8 +20,6 @@ import io.hawser.cuda.generated.CudaForeign;
 import io.hawser.cuda.generated.CudaMemopsNative;
 import io.hawser.cuda.generated.CudaNative;
 import io.hawser.cuda.generated.HwsDeviceInfo;
-import java.lang.System.Logger;
-import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -37,12 +34,8 @@ import java.util.function.LongToIntFunction;
 
 /** NVIDIA GPUs as the worker's backend. */
 final class NvidiaBackend implements GpuBackend {
-    private static final Logger LOG = System.getLogger(NvidiaBackend.class.getName());
     private static final int ATTRIBUTES = 160; // of HwsDeviceInfo
     private static final int REGISTER_FLAGS = 1 | 2; // CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP
-    /** CUDA 12.4, the first version whose driver reports a kernel's parameters; in the form of cuDriverGetVersion. */
-    private static final int LEAST_DRIVER_VERSION = 12040;
-
     private static final int MAX_STREAMS_QUERIED = 4; // of a context; an event costs as much as some queries
     /** Longest time that a session thread polls for the end of work instead of sleeping. */
     private static final long PATIENCE_NS = patienceNs(Runtime.getRuntime().availableProcessors());
@@ -58,7 +51,7 @@ final class NvidiaBackend implements GpuBackend {
     private final StagingSlabs slabs = new StagingSlabs();
     private final Images images = new Images();
     private final Libraries libraries = new Libraries();
-    private final ManagedVariables managed = new NvidiaManagedVariables(images, this::moduleHere);
+    private final NvidiaManagedVariables managed = new NvidiaManagedVariables(images, this::moduleHere);
     private final Launches launches = new Launches();
     private final HostFunctions hostFunctions = new HostFunctions(markers);
     private final NvidiaVirtualMemory virtualMemory = new NvidiaVirtualMemory();
@@ -86,27 +79,12 @@ final class NvidiaBackend implements GpuBackend {
 
     /** Opens all GPUs that the process can use. */
     static NvidiaBackend open() {
-        int version = Natives.number(CudaNative::cuDriverGetVersion, 0);
-        if (version > 0 && version < LEAST_DRIVER_VERSION) {
-            throw new IllegalStateException("the NVIDIA driver is too old: it supports CUDA " + cuda(version)
-                + ", and must support CUDA " + cuda(LEAST_DRIVER_VERSION) + " (version 550) or newer");
+        NvidiaBackend backend = new NvidiaBackend(DriverStart.devices());
+        try (AddressRoom room = AddressRoom.take()) {
+            inContext(backend.primary(0), DriverStart::anchorVariables);
         }
-        Natives.check("cuInit", CudaNative.cuInit(0));
-        int count = Natives.number(CudaNative::cuDeviceGetCount, 0);
-        if (count == 0) {
-            throw new IllegalStateException("no NVIDIA GPU: the driver shows none (CUDA_VISIBLE_DEVICES?)");
-        }
-        LOG.log(Level.INFO, "NVIDIA driver for CUDA {0}, {1} device(s)", cuda(version), count);
-        if (NcclBackend.mayCommunicate()) {
-            NvidiaNccl.openNvml();
-        }
-        NvidiaBackend backend = new NvidiaBackend(count);
         Natives.check("cuMemHostAlloc", inContext(backend.primary(0), backend.slabs::open));
         return backend;
-    }
-
-    private static String cuda(int version) {
-        return version / 1000 + "." + version % 1000 / 10;
     }
 
     @Override
@@ -457,6 +435,16 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public ManagedVariables managedVariables() {
         return managed;
+    }
+
+    @Override
+    public List<ManagedVariables.Variable> variables(long module) {
+        return managed.others(module);
+    }
+
+    @Override
+    public long kernelHeapBytes() {
+        return images.mayAllocate() ? -1 : 0;
     }
 
     @Override

@@ -11,9 +11,10 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.LongUnaryOperator;
 
-/** The managed variables of modules. A context must be current. Session thread only. */
+/** The variables of modules, above all the managed ones. A context must be current. Session thread only. */
 final class NvidiaManagedVariables implements ManagedVariables {
     private static final int IS_MANAGED = 8; // CU_POINTER_ATTRIBUTE_IS_MANAGED
     private static final int ATTACH_GLOBAL = 1; // CU_MEM_ATTACH_GLOBAL
@@ -37,23 +38,40 @@ final class NvidiaManagedVariables implements ManagedVariables {
 
     @Override
     public List<Variable> of(long module) {
-        Set<String> names = images.managed(module);
-        long here = names.isEmpty() ? 0 : moduleHere.applyAsLong(module);
-        return here <= 0 ? List.of() : find(here, names);
+        DeviceSymbols symbols = images.symbols(module);
+        List<Variable> found = symbols == null ? List.of() : find(module, symbols.managed(), true);
+        return found == null ? List.of() : found;
     }
 
-    private static List<Variable> find(long module, Set<String> names) {
+    /** The other variables; null when they are not known. */
+    List<Variable> others(long module) {
+        DeviceSymbols symbols = images.symbols(module);
+        if (symbols == null || !symbols.isComplete()) {
+            return null;
+        }
+        // A version of the code for another GPU may mark a variable as managed that this version does not mark.
+        Set<String> names = new TreeSet<>(symbols.variables());
+        names.addAll(symbols.managed());
+        return find(module, names, false);
+    }
+
+    private List<Variable> find(long module, Set<String> names, boolean areManaged) {
+        long here = names.isEmpty() ? 0 : moduleHere.applyAsLong(module);
+        if (here < 0) {
+            return null;
+        }
         List<Variable> variables = new ArrayList<>();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(2L * Long.BYTES, Long.BYTES);
             for (String name : names) {
-                if (Images.global(module, name, out) != 0) {
+                if (Images.global(here, name, out) != 0) {
                     continue; // another version of the code has it
                 }
                 long address = out.get(ValueLayout.JAVA_LONG, 0);
                 long bytes = out.get(ValueLayout.JAVA_LONG, Long.BYTES);
                 int result = CudaManagedNative.cuPointerGetAttribute(out, IS_MANAGED, address);
-                if (result == 0 && out.get(ValueLayout.JAVA_INT, 0) != 0 && bytes > 0) {
+                boolean isManaged = result == 0 && out.get(ValueLayout.JAVA_INT, 0) != 0;
+                if (isManaged == areManaged && bytes > 0) {
                     variables.add(new Variable(address, bytes));
                 }
             }
