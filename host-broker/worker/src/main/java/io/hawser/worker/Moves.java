@@ -2,6 +2,7 @@ package io.hawser.worker;
 
 import io.hawser.cuda.backend.GpuBackend;
 import io.hawser.shm.os.Descriptors;
+import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.WorkerMessage;
 import io.hawser.worker.move.SlabMover;
@@ -10,7 +11,6 @@ import io.hawser.worker.session.Departure;
 import io.hawser.worker.session.Session;
 import io.hawser.worker.swap.KeeperLink;
 import java.io.IOException;
-import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
 /**
@@ -25,7 +25,6 @@ final class Moves {
     private Arrival arrival; // null unless the session comes from another worker
     private Session session;
     private Departure.Passage passage;
-    private BooleanSupplier hasStripes;
 
     Moves(GpuBackend backend, Consumer<WorkerMessage> broker) {
         this.backend = backend;
@@ -77,12 +76,12 @@ final class Moves {
      * Uses the worker's session. Call it before the session starts.
      *
      * @param to passes descriptors to the broker; null where the broker takes none.
-     * @param stripes whether further connections carry bytes of copies.
+     * @param stripes its further connections.
      */
-    void attach(Session begun, Departure.Passage to, BooleanSupplier stripes) {
+    void attach(Session begun, Departure.Passage to, Stripes stripes) {
         session = begun;
         passage = to;
-        hasStripes = stripes;
+        session.moving().use(stripes);
         if (arrival != null) {
             session.moving().arrive(arrival);
         }
@@ -93,11 +92,6 @@ final class Moves {
         if (session == null || passage == null || descriptor < 0) {
             throw new IOException("a session must exist to leave, and get a way to its mover: descriptor="
                 + descriptor);
-        }
-        if (hasStripes.getAsBoolean()) {
-            Descriptors.close(descriptor);
-            broker.accept(new WorkerMessage.MoveReady("its copies use further connections", 0, false));
-            return;
         }
         KeeperLink way = new KeeperLink(descriptor);
         session.serveLater(() -> session.moving().leave(way, passage, broker), 0);

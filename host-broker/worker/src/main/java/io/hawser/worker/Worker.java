@@ -190,7 +190,9 @@ public final class Worker {
             link::schedule);
         session.useNames(names);
         swapping.attach(session);
-        moves.attach(session, descriptors == null ? null : this::pass, () -> !stripes.isEmpty());
+        stripes.use(() -> session.graphCallbacks().allocateForSession(Stripes.BYTES),
+            reason -> link.execute(() -> session.refuse(reason)), reason -> endSession(reason, false));
+        moves.attach(session, descriptors == null ? null : this::pass, stripes);
         if (seat != null) {
             session.useTurns(seat);
         }
@@ -564,9 +566,7 @@ public final class Worker {
                 throw new IOException("a stripe must follow its session over TCP and carry a socket: descriptor="
                     + descriptor);
             }
-            link.execute(() -> session.residence().whenThawed(() -> stripes.add(descriptor,
-                () -> session.graphCallbacks().allocateForSession(Stripes.BYTES),
-                reason -> link.execute(() -> session.refuse(reason)), reason -> endSession(reason, false))));
+            link.execute(() -> session.residence().whenThawed(() -> session.moving().join(descriptor)));
         }
 
         @Override

@@ -7,12 +7,14 @@ import com.fasterxml.jackson.databind.JsonNode;
 import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Rig;
 import io.hawser.worker.fixture.StateBuilder;
 import io.hawser.worker.session.HandleTable;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.BeforeEach;
@@ -48,6 +50,30 @@ class HostileStateTest {
             assertEquals(0, guest.client().getInputStream().available(), "nothing is sent before the commit");
             return answer;
         } finally {
+            Descriptors.close(mover[0]);
+        }
+    }
+
+    @Test
+    void shouldRefuseAConnectionWithOtherChunks() throws IOException {
+        refuse("a stripe must have 4 chunks", wrong -> wrong.stripes.add(new byte[3][8]));
+        state.stripes.clear();
+        refuse("a stripe must have 4 chunks",
+            wrong -> wrong.stripes.add(new byte[4][RecordLayout.STRIPE_CHUNK_BYTES + 8]));
+    }
+
+    @Test
+    void shouldRefuseAConnectionThatTheStateLacks() throws IOException {
+        try (Rig target = new Rig(Carrier.TCP); Rig.Connection guest = Rig.Connection.open();
+            Rig.Connection further = Rig.Connection.open()) {
+            int[] mover = Rig.socketPair();
+            target.tell("{\"type\":\"movein\"}", state.seal());
+            target.tell("{\"type\":\"movelink\"}", mover[1]);
+            target.broker().write(Rig.assignment(0), guest.accepted());
+            target.expectAny(Set.of("movedin")); // without a fault so far
+            target.broker().write("{\"type\":\"stripe\"}".getBytes(StandardCharsets.UTF_8), further.accepted());
+            JsonNode answer = target.expectAny(Set.of("movedin", "ended"));
+            assertTrue(answer.path("reason").asText().contains("only the connections of its state"), answer::toString);
             Descriptors.close(mover[0]);
         }
     }

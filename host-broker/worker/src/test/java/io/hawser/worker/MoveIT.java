@@ -10,9 +10,11 @@ import io.hawser.cuda.generated.CudaOpcodes;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.cuda.generated.HwsDeviceInfo;
 import io.hawser.shm.os.Descriptors;
+import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.fixture.Carrier;
 import io.hawser.worker.fixture.Guest;
 import io.hawser.worker.fixture.Rig;
+import io.hawser.worker.fixture.StripePeer;
 import io.hawser.worker.fixture.WorkerPeer;
 import io.hawser.worker.fixture.WorkerProcess;
 import io.hawser.worker.session.DeviceArena;
@@ -178,6 +180,9 @@ class MoveIT {
             target.tell(text(Rig.assignment(0, Rig.place(first.region()))),
                 Descriptors.reopen(first.region().descriptor()));
         }
+        for (int i = ready.path("stripes").asInt(); i > 0; i--) {
+            target.tell("{\"type\":\"stripe\"}", source.descriptors().receive());
+        }
         return target.expect("movedin");
     }
 
@@ -328,6 +333,95 @@ class MoveIT {
         Guest.Received reply = guest.call(CudaOpcodes.cuEventElapsedTime_v2, start, end);
         assertEquals(0, reply.status());
         return Float.intBitsToFloat(reply.i32(0));
+    }
+
+    /** Uses both kinds of further connections. */
+    private void copy(StripePeer fills, int chunk, StripePeer reads) throws IOException {
+        byte[] data = Guest.random(70_001);
+        fills.fill(chunk, data);
+        take(fills, chunk, data);
+        fills.fill(chunk + 1, new byte[8]);
+        guest.send(CudaOpcodes.hwsCopyDtoHShared, Guest.CREDITED, base + PAGE, 0, data.length, stream, chunk + 1);
+        assertArrayEquals(data, fills.done(chunk + 1, 0));
+        byte[] all = new byte[(int) (2 * PAGE)];
+        int striped = 0;
+        while (striped == 0) { // until the worker has begun to send by the connection
+            long copy = guest.send(Guest.COPY_DTOH, Guest.REPLY, base, all.length, stream);
+            for (Guest.Received next = guest.next(); next.fields().sequence() != copy || next.opcode() >= 0;
+                next = guest.next()) {
+                if (next.opcode() == RecordLayout.CONTROL_DATA) {
+                    Guest.place(next, all);
+                }
+                long bytes = next.opcode() == RecordLayout.CONTROL_AWAIT
+                    ? next.i64(RecordLayout.AWAIT_BYTES_OFFSET) : 0;
+                for (striped += (int) bytes; bytes > 0;) {
+                    StripePeer.Piece piece = reads.piece();
+                    piece.placeIn(all);
+                    bytes -= piece.bytes().length;
+                }
+            }
+        }
+        assertArrayEquals(data, Arrays.copyOfRange(all, (int) PAGE, (int) PAGE + data.length));
+    }
+
+    /** Copies a chunk that has been filled before. */
+    private void take(StripePeer fills, int chunk, byte[] data) throws IOException {
+        guest.send(CudaOpcodes.hwsCopyHtoDShared, Guest.CREDITED, base + PAGE, 0, data.length, stream, chunk);
+        assertEquals(0, fills.done(chunk, 0).length);
+        assertArrayEquals(data, guest.read(base + PAGE, data.length, stream));
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldGoOnWithFurtherConnections(boolean isMoved) throws IOException {
+        start(false);
+        try (StripePeer fills = new StripePeer(first); StripePeer reads = new StripePeer(first)) {
+            int chunk = fills.joined();
+            reads.sendRead(reads.joined());
+            copy(fills, chunk, reads);
+            byte[] waiting = Guest.random(12_345);
+            fills.fill(chunk + 2, waiting); // its call comes after the move
+            JsonNode ready = leave();
+            assertEquals(2, ready.path("stripes").asInt());
+            fills.send(RecordLayout.CONTROL_FILL, chunk + 3, waiting.length, waiting);
+            assertEquals("", arrive(ready).path("reason").asText());
+            if (!isMoved) {
+                target.close();
+                target = null;
+            }
+            end(isMoved);
+            assertEquals(chunk + 3, fills.next(RecordLayout.CONTROL_FILLED).getInt(RecordLayout.FILLED_CHUNK_OFFSET));
+            take(fills, chunk + 2, waiting);
+            take(fills, chunk + 3, waiting);
+            copy(fills, chunk, reads);
+        }
+    }
+
+    @Test
+    void shouldStayWhileAPartOfACopyIsOnItsWay() throws IOException {
+        start(false);
+        try (StripePeer fills = new StripePeer(first)) {
+            int chunk = fills.joined();
+            byte[] header = new byte[RecordLayout.HEADER_BYTES + RecordLayout.FILL_FIXED_BYTES];
+            ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).putInt(RecordLayout.LENGTH_OFFSET, header.length + 8)
+                .putInt(RecordLayout.OPCODE_OFFSET, RecordLayout.CONTROL_FILL)
+                .putInt(RecordLayout.HEADER_BYTES + RecordLayout.FILL_CHUNK_OFFSET, chunk)
+                .putInt(RecordLayout.HEADER_BYTES + RecordLayout.FILL_BYTES_OFFSET, 8);
+            fills.sendRaw(header);
+            byte[] data = Guest.random(8);
+            JsonNode ready = leave();
+            while (ready.path("reason").asText().isEmpty()) { // the worker has stopped before the header
+                for (int passed = 0; passed < 3; passed++) {
+                    Descriptors.close(source.descriptors().receive());
+                }
+                end(false);
+                ready = leave();
+            }
+            assertEquals("its guest is sending a part of a copy", ready.path("reason").asText());
+            fills.sendRaw(data);
+            fills.next(RecordLayout.CONTROL_FILLED);
+            take(fills, chunk, data);
+        }
     }
 
     @Test

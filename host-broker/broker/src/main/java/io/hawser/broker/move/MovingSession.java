@@ -11,6 +11,7 @@ import io.hawser.broker.posix.PosixException;
 import io.hawser.broker.session.Session;
 import io.hawser.broker.session.SessionRegistry;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 
@@ -130,10 +131,9 @@ final class MovingSession {
      * @throws IOException when a worker does not pass or receive it.
      */
     void pass(WorkerMessage.MoveReady ready, List<String> gpus, long memoryBytes) throws IOException {
-        int state = source.receiveDescriptor();
-        int socket = state >= 0 && ready.socket() ? source.receiveDescriptor() : NONE;
+        Passed passed = Passed.from(source, ready);
         try {
-            if (state < 0 || ready.socket() && socket < 0) {
+            if (!passed.isComplete(ready)) {
                 throw new IOException("the session's worker has not passed its state: worker=" + source.id());
             }
             if (session.view().guest().carrier() == Carrier.RDMA) {
@@ -141,13 +141,40 @@ final class MovingSession {
             }
             requireUsable();
             slot = sessions.prepare(session, target, gpus);
-            new MoveOrders(target).moveIn(state, link);
-            session.guestEnd().give(target, slot, socket);
+            new MoveOrders(target).moveIn(passed.state, link);
+            session.guestEnd().give(target, slot, passed.socket);
+            for (int stripe : passed.stripes) {
+                target.giveStripe(stripe);
+            }
             target.setMemoryQuota(memoryBytes, gpus.size());
         } finally {
-            close(state);
-            close(socket);
+            passed.close();
             closeLink();
+        }
+    }
+
+    /** The descriptors that a source passes; each may be absent. */
+    private record Passed(int state, int socket, List<Integer> stripes) {
+        static Passed from(Worker source, WorkerMessage.MoveReady ready) {
+            int state = source.receiveDescriptor();
+            int socket = state >= 0 && ready.socket() ? source.receiveDescriptor() : NONE;
+            List<Integer> stripes = new ArrayList<>();
+            for (int next = 0; next >= 0 && stripes.size() < ready.stripes();) {
+                next = source.receiveDescriptor();
+                stripes.add(next);
+            }
+            return new Passed(state, socket, stripes);
+        }
+
+        boolean isComplete(WorkerMessage.MoveReady ready) {
+            return state >= 0 && (!ready.socket() || socket >= 0) && stripes.size() == ready.stripes()
+                && stripes.stream().allMatch(stripe -> stripe >= 0);
+        }
+
+        void close() {
+            MovingSession.close(state);
+            MovingSession.close(socket);
+            stripes.forEach(MovingSession::close);
         }
     }
 
@@ -159,8 +186,7 @@ final class MovingSession {
     /** Drops the descriptors of a state that nobody waits for any more. */
     static void drain(Worker source, WorkerMessage.MoveReady ready) {
         if (ready.isReady()) {
-            close(source.receiveDescriptor());
-            close(ready.socket() ? source.receiveDescriptor() : NONE);
+            Passed.from(source, ready).close();
         }
     }
 

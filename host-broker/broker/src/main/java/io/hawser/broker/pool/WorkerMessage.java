@@ -10,6 +10,7 @@ import io.hawser.broker.model.Printable;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.shm.control.WorkerMessageType;
 import io.hawser.shm.ledger.LedgerLayout;
+import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -151,8 +152,9 @@ public sealed interface WorkerMessage {
      * @param reason why the session stays; empty when its state has been written.
      * @param bytes device memory of the session that the mover must copy.
      * @param socket whether the guest's socket follows the state's memory on the socket for descriptors.
+     * @param stripes number of further connections of the guest that follow them.
      */
-    record MoveReady(String reason, long bytes, boolean socket) implements OfMove {
+    record MoveReady(String reason, long bytes, boolean socket, int stripes) implements OfMove {
         /** Whether descriptors lie in the socket. */
         public boolean isReady() {
             return reason.isEmpty();
@@ -256,9 +258,18 @@ public sealed interface WorkerMessage {
                 case PROCESS_MOVED -> new ProcessMoved(number(message, "pid"), number(message, "result"),
                     processState(message), bounded(message, "ms"));
                 case MOVE_READY -> new MoveReady(optionalText(message, "reason"), bounded(message, "bytes"),
-                    flag(message, "socket"));
+                    flag(message, "socket"), stripes(message));
                 case MOVED_IN -> new MovedIn(optionalText(message, "reason"), bounded(message, "ms"));
             };
+        }
+
+        private static int stripes(JsonNode message) throws MalformedException {
+            long count = bounded(message, "stripes");
+            if (count > RecordLayout.MAX_STRIPES) {
+                throw new MalformedException("a session must have at most " + RecordLayout.MAX_STRIPES
+                    + " further connections: stripes=" + count);
+            }
+            return (int) count;
         }
 
         private static Ready ready(JsonNode message) throws MalformedException {

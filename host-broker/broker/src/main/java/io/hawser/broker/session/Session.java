@@ -154,11 +154,6 @@ public final class Session implements WorkerRequest {
         return worker;
     }
 
-    /** Number of further connections that have joined. Event loop only. */
-    public int stripes() {
-        return stripes;
-    }
-
     /** Notes that a move of the session begins, or has ended; no connection joins meanwhile. Event loop only. */
     public void setMoving(boolean now) {
         isMoving = now;

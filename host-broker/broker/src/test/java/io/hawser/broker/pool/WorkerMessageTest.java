@@ -53,10 +53,13 @@ class WorkerMessageTest {
             parse("{\"type\":\"processmoved\",\"pid\":7,\"result\":0,\"state\":2,\"ms\":9}"));
         assertThrows(WorkerMessage.MalformedException.class,
             () -> parse("{\"type\":\"processmoved\",\"pid\":7,\"result\":0,\"state\":4,\"ms\":9}"));
-        assertEquals(new WorkerMessage.MoveReady("", 7, true),
-            parse("{\"type\":\"moveready\",\"reason\":\"\",\"bytes\":7,\"socket\":true}"));
-        assertThrows(WorkerMessage.MalformedException.class,
-            () -> parse("{\"type\":\"moveready\",\"reason\":\"\",\"bytes\":7,\"socket\":1}"));
+        assertEquals(new WorkerMessage.MoveReady("", 7, true, 8),
+            parse("{\"type\":\"moveready\",\"reason\":\"\",\"bytes\":7,\"socket\":true,\"stripes\":8}"));
+        for (String fields : new String[] {"\"socket\":1,\"stripes\":0", "\"socket\":true,\"stripes\":9",
+            "\"socket\":true,\"stripes\":-1"}) {
+            assertThrows(WorkerMessage.MalformedException.class,
+                () -> parse("{\"type\":\"moveready\",\"reason\":\"\",\"bytes\":7," + fields + "}"));
+        }
         assertEquals(new WorkerMessage.MovedIn("other address", 9),
             parse("{\"type\":\"movedin\",\"reason\":\"other address\",\"ms\":9}"));
         assertThrows(WorkerMessage.MalformedException.class, () -> parse("{\"type\":\"swapmoved\",\"bytes\":-1}"));

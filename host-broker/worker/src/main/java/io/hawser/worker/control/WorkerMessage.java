@@ -311,13 +311,14 @@ public sealed interface WorkerMessage {
 
     /**
      * The reply to {@link BrokerMessage.MoveOut}. Before it, without a reason, the worker has passed the state's
-     * descriptor, and then that of the guest's socket.
+     * descriptor, then that of the guest's socket, and then those of the further connections.
      *
      * @param reason why the session cannot move, and goes on; empty when it has stopped.
      * @param bytes length of its slabs.
-     * @param socket whether a socket was passed.
+     * @param socket whether the guest's socket was passed.
+     * @param stripes number of further connections that were passed.
      */
-    record MoveReady(String reason, long bytes, boolean socket) implements WorkerMessage {
+    record MoveReady(String reason, long bytes, boolean socket, int stripes) implements WorkerMessage {
         @Override
         public WorkerMessageType type() {
             return WorkerMessageType.MOVE_READY;

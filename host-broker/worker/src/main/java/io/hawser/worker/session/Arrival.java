@@ -44,6 +44,7 @@ public final class Arrival {
     private final Deque<Long> pieces = new ArrayDeque<>(); // that the mover does not know yet
     private final Set<Long> moving = new HashSet<>(); // that the mover copies
     private Session session;
+    private int joined; // further connections that have come
     private boolean isStepping;
     private boolean isReady;
     private boolean isServing;
@@ -94,6 +95,18 @@ public final class Arrival {
             return;
         }
         step();
+    }
+
+    /** Takes a further connection, which the other worker serves until the broker's commit. */
+    void join(int descriptor) {
+        if (isStopped() || joined == state.stripes().size()) {
+            Descriptors.close(descriptor);
+            fail("a session must bring only the connections of its state");
+        } else if (session.moving().stripes().add(descriptor, state.stripes().get(joined++))) {
+            complete();
+        } else {
+            fail("no memory for a further connection");
+        }
     }
 
     /** Makes the next calls again, as long as each ends at once. */
@@ -313,7 +326,8 @@ public final class Arrival {
 
     /** Reports the session as complete when nothing is missing. */
     private void complete() {
-        if (!isStopped() && moving.isEmpty() && pieces.isEmpty()) {
+        boolean isComplete = isReady && moving.isEmpty() && pieces.isEmpty() && joined == state.stripes().size();
+        if (isComplete && !isStopped()) {
             mover.close();
             broker.accept(new WorkerMessage.MovedIn("", elapsedMs()));
         }
@@ -344,6 +358,7 @@ public final class Arrival {
         state.held().forEach(record -> session.order().hold(aligned(record)));
         session.order().resume();
         session.link().open(session, state.position());
+        session.moving().stripes().start();
         memory.close();
     }
 }

@@ -11,6 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -113,6 +114,12 @@ public final class Departure {
             session.turns().withdraw();
             session.order().freeze(true);
             session.link().halt();
+            try {
+                session.moving().stripes().pause();
+            } catch (IOException e) {
+                stay(e.getMessage());
+                return;
+            }
             session.serveLater(this::sent, 0); // after the records that the link has taken
         } else if (isLate()) {
             stay(session.objects().blobs().hasStaged() ? "it sends device code"
@@ -130,11 +137,12 @@ public final class Departure {
         if (!isWaiting || session.isOver()) {
             return;
         }
-        if (session.link().hasSentAll()) {
+        boolean isStill = session.moving().stripes().isStill();
+        if (isStill && session.link().hasSentAll()) {
             isWaiting = false;
             capture();
         } else if (isLate()) {
-            stay("its guest does not read its replies");
+            stay(isStill ? "its guest does not read its replies" : "its guest is sending a part of a copy");
         } else {
             session.serveLater(this::sent, INTERVAL_MS);
         }
@@ -163,9 +171,12 @@ public final class Departure {
         if (hasSocket) {
             passage.pass(link.socket());
         }
+        List<Integer> stripes = session.moving().stripes().descriptors();
+        stripes.forEach(passage::pass);
         DeviceArena arena = session.objects().arena();
         pieces.addAll(arena.pieces(false));
-        broker.accept(new WorkerMessage.MoveReady("", pieces.stream().mapToLong(arena::pieceBytes).sum(), hasSocket));
+        broker.accept(new WorkerMessage.MoveReady("", pieces.stream().mapToLong(arena::pieceBytes).sum(), hasSocket,
+            stripes.size()));
         for (int i = 0; i < MAX_OFFERED; i++) {
             offer();
         }
@@ -198,7 +209,7 @@ public final class Departure {
     private void refuse(String reason) {
         isOver = true;
         mover.close();
-        broker.accept(new WorkerMessage.MoveReady(reason, 0, false));
+        broker.accept(new WorkerMessage.MoveReady(reason, 0, false, 0));
     }
 
     /** Goes on, and tells the broker why. */
@@ -209,6 +220,7 @@ public final class Departure {
 
     private void goOn() {
         isWaiting = false;
+        session.moving().stripes().proceed();
         session.link().proceed();
         session.order().resume();
     }
@@ -224,6 +236,7 @@ public final class Departure {
         isOver = true;
         mover.close();
         if (isMoved) {
+            session.moving().stripes().leave();
             session.end("it has moved to another GPU", false, 0);
             session.link().close();
         } else {

@@ -3,6 +3,7 @@ package io.hawser.worker.session;
 import io.hawser.cuda.Move;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.worker.channel.RecordHeader;
+import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.control.WorkerMessage;
 import io.hawser.worker.swap.KeeperLink;
 import java.lang.foreign.MemorySegment;
@@ -13,6 +14,7 @@ public final class Moving {
     private final Session session;
     private final Journal journal = new Journal();
     private final MovedEvents events = new MovedEvents();
+    private Stripes stripes = new Stripes();
     private Departure departure; // null while the session does not leave
     private Arrival arrival; // null unless the session has come from another worker
     private Restated restated; // of the call that is made again; null for calls of the guest
@@ -100,6 +102,29 @@ public final class Moving {
     public void leave(KeeperLink mover, Departure.Passage passage, Consumer<WorkerMessage> broker) {
         departure = new Departure(session, mover, passage, broker);
         departure.begin();
+    }
+
+    /** Uses the session's further connections. Call it before the session starts. */
+    public void use(Stripes connections) {
+        stripes = connections;
+    }
+
+    /** The session's further connections. */
+    Stripes stripes() {
+        return stripes;
+    }
+
+    /**
+     * Adds a connection that has joined the session, here or at the worker from which the session comes.
+     *
+     * @param descriptor its socket, which this closes at the end.
+     */
+    public void join(int descriptor) {
+        if (isAway()) {
+            arrival.join(descriptor);
+        } else {
+            stripes.add(descriptor);
+        }
     }
 
     /**

@@ -7,6 +7,7 @@ import io.hawser.cuda.generated.CudaDriver;
 import io.hawser.cuda.generated.Description;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.worker.channel.LinkPosition;
+import io.hawser.worker.channel.tcp.StripeState;
 import io.hawser.worker.move.StateReader;
 import io.hawser.worker.move.StateWriter;
 import java.io.IOException;
@@ -39,10 +40,11 @@ import java.util.Set;
  * @param sinceNs System.nanoTime() of the departure.
  * @param events ms from the last record of each event to the departure, by the guest's id.
  * @param held records that wait.
+ * @param stripes its further connections.
  */
 record SessionState(LinkPosition position, long[] credit, int error, long[] part, long[] highest,
     List<Window> windows, Map<String, MemorySegment> images, List<Kept> calls, List<Variable> variables, long sinceNs,
-    Map<Long, Double> events, List<MemorySegment> held) {
+    Map<Long, Double> events, List<MemorySegment> held, List<StripeState> stripes) {
 
     private static final long MAGIC = 0x3145564f4d535748L; // "HWSMOVE1"
     private static final int DIGEST_CHARACTERS = 64;
@@ -100,6 +102,13 @@ record SessionState(LinkPosition position, long[] credit, int error, long[] part
         List<HeldRecords.Held> held = session.order().held();
         out.i32(held.size());
         held.forEach(record -> out.bytes(record.bytes().asSlice(0, record.lengthBytes())));
+        List<StripeState> stripes = session.moving().stripes().states();
+        out.i32(stripes.size());
+        for (StripeState stripe : stripes) {
+            out.i32(stripe.isReading() ? 1 : 0);
+            out.i32(stripe.chunks().size());
+            stripe.chunks().forEach(out::bytes);
+        }
     }
 
     private static void writePosition(Session session, long heldCredit, StateWriter out) {
@@ -159,8 +168,8 @@ record SessionState(LinkPosition position, long[] credit, int error, long[] part
                     continue;
                 }
                 require(session.objects().enter(context), "a context cannot be entered");
-                if (session.backend().kernelHeapBytes() > 0) {
-                    throw new IOException("its kernels have allocated memory");
+                if (session.backend().kernelHeapBytes() != 0) {
+                    throw new IOException("its kernels may have allocated memory");
                 } else if (!session.backend().managedVariables().of(module.nativeHandle()).isEmpty()) {
                     throw new IOException("its device code has managed variables");
                 }
@@ -326,9 +335,25 @@ record SessionState(LinkPosition position, long[] credit, int error, long[] part
         for (int i = in.count(Long.BYTES); i > 0; i--) {
             held.add(in.bytes());
         }
+        List<StripeState> stripes = stripes(in);
         in.end();
         return new SessionState(position, credit, error, part, highest, windows, images, calls, variables, sinceNs,
-            events, held);
+            events, held, stripes);
+    }
+
+    private static List<StripeState> stripes(StateReader in) throws IOException {
+        List<StripeState> stripes = new ArrayList<>();
+        for (int i = in.count(Long.BYTES); i > 0; i--) {
+            boolean isReading = in.i32() != 0;
+            List<MemorySegment> chunks = new ArrayList<>();
+            for (int chunk = in.count(Integer.BYTES); chunk > 0; chunk--) {
+                chunks.add(in.bytes());
+            }
+            StripeState stripe = new StripeState(isReading, chunks);
+            stripe.requireValid();
+            stripes.add(stripe);
+        }
+        return stripes;
     }
 
     private static List<Range> ranges(StateReader in) throws IOException {

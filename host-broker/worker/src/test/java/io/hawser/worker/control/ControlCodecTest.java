@@ -114,7 +114,7 @@ class ControlCodecTest {
             new WorkerMessage.SwappedIn(1, 2, ""), new WorkerMessage.SwapWanted(),
             new WorkerMessage.SwapMoved(1), new WorkerMessage.Kept(1), new WorkerMessage.SwapFrozen(""),
             new WorkerMessage.ProcessMoved(1, 0, 2, 3), new WorkerMessage.Carried("rdma"),
-            new WorkerMessage.MoveReady("", 1, true), new WorkerMessage.MovedIn("", 1));
+            new WorkerMessage.MoveReady("", 1, true, 2), new WorkerMessage.MovedIn("", 1));
         List<String> written = new ArrayList<>();
         for (WorkerMessage message : all) {
             written.add(new ObjectMapper().readTree(codec.encode(message)).path("type").asText());

@@ -23,6 +23,7 @@ class SessionStateTest {
         state.variables.add(new long[] {1, 2, 3, 16});
         state.events.add(5L);
         state.held.add(new byte[64]);
+        state.stripes.add(new byte[][] {{}, {1, 2, 3, 4, 5, 6, 7, 8}, {}, {}});
         int descriptor = state.seal();
         try {
             byte[] bytes = new byte[Math.toIntExact(Descriptors.fileBytes(descriptor))];
@@ -49,6 +50,7 @@ class SessionStateTest {
         assertEquals(1, state.windows().getFirst().slabs().size());
         assertEquals(16, state.variables().getFirst().content().byteSize());
         assertEquals(64, state.held().getFirst().byteSize());
+        assertEquals(8, state.stripes().getFirst().chunks().get(1).byteSize());
     }
 
     @Test

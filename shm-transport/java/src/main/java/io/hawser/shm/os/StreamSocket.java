@@ -3,6 +3,7 @@ package io.hawser.shm.os;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
 /**
@@ -32,11 +33,17 @@ public final class StreamSocket {
     private static final int ECONNRESET = 104;
     private static final int ENOTCONN = 107;
 
+    // Linux poll.h
+    private static final short POLLIN = 1;
+    private static final int POLLFD_BYTES = 8;
+    private static final int REVENTS_OFFSET = 6;
+
     private static final MethodHandle RECV = Libc.find("recv", Libc.LONG, Libc.INT, Libc.ADDRESS, Libc.LONG, Libc.INT);
     private static final MethodHandle SEND = Libc.find("send", Libc.LONG, Libc.INT, Libc.ADDRESS, Libc.LONG, Libc.INT);
     private static final MethodHandle FCNTL = Libc.findVariadic(2, "fcntl", Libc.INT, Libc.INT, Libc.INT, Libc.INT);
     private static final MethodHandle SETSOCKOPT = Libc.find("setsockopt", Libc.INT, Libc.INT, Libc.INT, Libc.INT,
         Libc.ADDRESS, Libc.INT);
+    private static final MethodHandle POLL = Libc.find("poll", Libc.INT, Libc.ADDRESS, Libc.LONG, Libc.INT);
     private static final MethodHandle SHUTDOWN = Libc.find("shutdown", Libc.INT, Libc.INT, Libc.INT);
 
     private final int descriptor;
@@ -102,6 +109,36 @@ public final class StreamSocket {
             done += received;
         }
         return true;
+    }
+
+    /**
+     * Waits until the peer has sent a byte or has gone, or until an event.
+     *
+     * @param event stays as it is.
+     * @return false for an event without either of the others.
+     * @throws IOException if the wait fails.
+     */
+    public boolean await(EventFd event) throws IOException {
+        Libc.Scratch state = Libc.scratch();
+        MemorySegment both = state.struct.asSlice(0, 2 * POLLFD_BYTES);
+        while (true) {
+            both.fill((byte) 0);
+            both.set(Libc.INT, 0, descriptor);
+            both.set(ValueLayout.JAVA_SHORT, 4, POLLIN);
+            both.set(Libc.INT, POLLFD_BYTES, event.fd());
+            both.set(ValueLayout.JAVA_SHORT, POLLFD_BYTES + 4, POLLIN);
+            int ready;
+            try {
+                ready = (int) POLL.invokeExact(state.state, both, 2L, -1);
+            } catch (Throwable e) {
+                throw Libc.unexpected(e);
+            }
+            if (ready > 0) {
+                return both.get(ValueLayout.JAVA_SHORT, REVENTS_OFFSET) != 0;
+            } else if (state.errno() != Libc.EINTR) {
+                throw Libc.failure("a socket must be waited for: socket=" + descriptor, state.errno());
+            }
+        }
     }
 
     /**

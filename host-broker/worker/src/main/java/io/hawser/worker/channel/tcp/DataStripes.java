@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * The stripes that carry DATA, and the pieces of copies that wait for one of them. Each stripe's thread takes the next
@@ -41,6 +42,7 @@ final class DataStripes implements DataLanes {
 
     // The buffers for copies to the guest bound the number of pieces.
     private final BlockingQueue<Piece> waiting = new LinkedBlockingQueue<>();
+    private final AtomicInteger unsent = new AtomicInteger();
     private volatile boolean isOpen;
     private volatile boolean isOver; // no thread sends any more
 
@@ -51,6 +53,7 @@ final class DataStripes implements DataLanes {
 
     @Override
     public void send(long sequence, long offsetBytes, Staging piece, int bytes, Runnable sent) {
+        unsent.incrementAndGet();
         waiting.add(new Piece(sequence, offsetBytes, piece.segment(), bytes, sent));
         if (isOver) { // after the addition, so that either this thread or drop() finds the piece
             releaseAll();
@@ -73,6 +76,7 @@ final class DataStripes implements DataLanes {
                     }
                 } finally {
                     next.sent.run();
+                    unsent.decrementAndGet();
                 }
             }
             waiting.add(Piece.END);
@@ -80,6 +84,11 @@ final class DataStripes implements DataLanes {
             Thread.currentThread().interrupt(); // the process ends
         }
         return true;
+    }
+
+    /** Whether the kernel has taken all pieces. Any thread. */
+    boolean isIdle() {
+        return unsent.get() == 0;
     }
 
     /** Ends the threads when they have sent the pieces before. Any thread. */

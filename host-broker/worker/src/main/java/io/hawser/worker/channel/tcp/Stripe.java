@@ -1,5 +1,6 @@
 package io.hawser.worker.channel.tcp;
 
+import io.hawser.shm.os.EventFd;
 import io.hawser.shm.os.StreamSocket;
 import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
@@ -9,8 +10,11 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -18,7 +22,8 @@ import java.util.function.Consumer;
 /**
  * A further connection of a session, by which bytes of long copies travel (wire.md, "Stripes"). One thread receives
  * bytes into the stripe's chunks, another sends the bytes of chunks that the GPU has filled. After READ the first
- * thread sends DATA instead, and receives nothing more.
+ * thread sends DATA instead, and receives nothing more. Between two records the stripe can pause, so that another
+ * worker goes on with its connection.
  */
 final class Stripe {
     private static final Logger LOG = System.getLogger(Stripe.class.getName());
@@ -55,38 +60,130 @@ final class Stripe {
     private final DataStripes data;
     private final Ends ends;
     private final BlockingQueue<Done> done = new LinkedBlockingQueue<>(); // at most one for each chunk, and END
+    private final AtomicInteger unsent = new AtomicInteger(); // chunks that the guest has not got back yet
     private final AtomicIntegerArray taken = new AtomicIntegerArray(RecordLayout.STRIPE_CHUNKS); // 1: by a copy
+    private final AtomicIntegerArray filledBytes = new AtomicIntegerArray(RecordLayout.STRIPE_CHUNKS); // for a copy
     private final AtomicLong receivedBytes = new AtomicLong();
     private final AtomicLong sentBytes = new AtomicLong();
     private final Thread receiver;
     private final Thread sender;
     private final Object sending = new Object(); // held for each record that is sent
+    private final EventFd event; // wakes the receiver
+    private final Object parking = new Object(); // held for the next four fields
+    private boolean isPaused;
+    private boolean isParked; // the receiver is between two records
+    private boolean isReading; // READ has come
+    private boolean isOver;
+    private boolean hasJoined; // set before the threads start
+    private volatile boolean isOthers; // another process serves the connection
 
     /**
-     * Starts to serve a connection, whose guest gets JOINED.
+     * Prepares to serve a connection.
      *
      * @param socket the connection; this stripe closes it.
      * @param firstChunk number of the first chunk.
      * @param memory the chunks, which this stripe uses until {@link #close}.
      * @param data the pieces that this stripe sends after READ.
      * @param ends ends the session.
+     * @throws IOException if the process has too many descriptors; the socket is then still the caller's.
      */
-    Stripe(StreamSocket socket, int firstChunk, MemorySegment memory, DataStripes data, Ends ends) {
+    Stripe(StreamSocket socket, int firstChunk, MemorySegment memory, DataStripes data, Ends ends)
+        throws IOException {
+        event = EventFd.create();
         this.socket = socket;
         this.firstChunk = firstChunk;
         this.memory = memory;
         this.data = data;
         this.ends = ends;
         int number = (firstChunk - RecordLayout.FIRST_STRIPE_CHUNK) / RecordLayout.STRIPE_CHUNKS;
-        receiver = new Thread(this::receive, "stripe-in-" + number);
+        receiver = new Thread(this::serve, "stripe-in-" + number);
         sender = new Thread(this::send, "stripe-out-" + number);
         receiver.setDaemon(true);
         sender.setDaemon(true);
     }
 
+    /** Serves the guest, which first gets JOINED from a new stripe. */
     void start() {
+        isOthers = false;
         receiver.start();
         sender.start();
+    }
+
+    /** Takes the place of a stripe that another worker has paused. That worker serves the guest until the start. */
+    void resume(StripeState state) {
+        for (int i = 0; i < RecordLayout.STRIPE_CHUNKS; i++) {
+            MemorySegment bytes = state.chunks().get(i);
+            MemorySegment.copy(bytes, 0, memory, (long) i * RecordLayout.STRIPE_CHUNK_BYTES, bytes.byteSize());
+            filledBytes.set(i, (int) bytes.byteSize());
+        }
+        isReading = state.isReading();
+        hasJoined = true;
+        isOthers = true;
+    }
+
+    /** Stops the receiver before the next record. Any thread. */
+    void pause() throws IOException {
+        synchronized (parking) {
+            isPaused = true;
+        }
+        event.signal();
+    }
+
+    /** Whether the stripe has paused, and the guest has got all that it waits for. */
+    boolean isStill() {
+        if (!receiver.isAlive() && !sender.isAlive()) {
+            return true; // the guest has ended the connection
+        }
+        boolean isIdle = unsent.get() == 0;
+        synchronized (parking) {
+            isIdle &= isReading || isPaused && isParked;
+        }
+        for (int i = 0; i < RecordLayout.STRIPE_CHUNKS; i++) {
+            isIdle &= taken.get(i) == 0;
+        }
+        return isIdle;
+    }
+
+    /** The place where another worker goes on. The stripe {@link #isStill}. */
+    StripeState state() {
+        List<MemorySegment> chunks = new ArrayList<>();
+        for (int i = 0; i < RecordLayout.STRIPE_CHUNKS; i++) {
+            chunks.add(memory.asSlice((long) i * RecordLayout.STRIPE_CHUNK_BYTES, filledBytes.get(i)));
+        }
+        synchronized (parking) {
+            return new StripeState(isReading, chunks);
+        }
+    }
+
+    /** The connection's descriptor, which stays this stripe's. */
+    int descriptor() {
+        return socket.descriptor();
+    }
+
+    /** Goes on after {@link #pause}. Any thread. */
+    void proceed() {
+        synchronized (parking) {
+            isPaused = false;
+            parking.notifyAll();
+        }
+    }
+
+    /** Waits for the next record, and before it for the end of a pause; false at the end of the connection. */
+    private boolean awaitRecord() throws IOException, InterruptedException {
+        do {
+            event.poll(0);
+            synchronized (parking) {
+                isParked = true;
+                while (isPaused && !isOver) {
+                    parking.wait();
+                }
+                isParked = false;
+                if (isOver) {
+                    return false;
+                }
+            }
+        } while (!socket.await(event));
+        return true;
     }
 
     private int offset(int chunk) {
@@ -104,6 +201,7 @@ final class Stripe {
 
     void take(int chunk) {
         taken.set(chunk - firstChunk, 1);
+        filledBytes.set(chunk - firstChunk, 0);
     }
 
     /**
@@ -114,38 +212,60 @@ final class Stripe {
      * @param bytes number of the chunk's first bytes that travel with it; 0 after a copy to the device.
      */
     void giveBack(int chunk, int result, int bytes) {
+        unsent.incrementAndGet();
         done.add(new Done(chunk, result, bytes));
     }
 
-    private void receive() {
-        MemorySegment header = Arena.ofAuto().allocate(FILL_BYTES, RecordLayout.ALIGNMENT_BYTES);
-        MemorySegment answer = Arena.ofAuto().allocate(DONE_BYTES, RecordLayout.ALIGNMENT_BYTES);
+    private void serve() {
         try {
-            boolean isOpen = send(answer, RecordLayout.CONTROL_JOINED, firstChunk, 0, 0);
-            while (isOpen && socket.receive(header, 0, FILL_BYTES)) {
-                int chunk = header.get(INT, RecordLayout.HEADER_BYTES + RecordLayout.FILL_CHUNK_OFFSET);
-                int bytes = header.get(INT, RecordLayout.HEADER_BYTES + RecordLayout.FILL_BYTES_OFFSET);
-                if (isRead(header, chunk, bytes)) {
-                    receivedBytes.addAndGet(READ_BYTES);
-                    sendData();
-                    return;
-                }
-                if (!isFill(header, chunk, bytes)) {
-                    ends.refuse.accept("a stripe's guest must send FILL for a chunk of the stripe, or READ: opcode=0x"
-                        + Integer.toHexString(header.get(INT, RecordLayout.OPCODE_OFFSET)) + " chunk="
-                        + Integer.toUnsignedString(chunk) + " bytes=" + Integer.toUnsignedString(bytes));
-                    return;
-                }
-                if (!socket.receive(memory, offset(chunk), padded(bytes))) {
-                    return;
-                }
-                receivedBytes.addAndGet(FILL_BYTES + (long) padded(bytes));
-                isOpen = send(answer, RecordLayout.CONTROL_FILLED, chunk, 0, 0);
-            }
+            receive();
         } catch (IOException e) {
             LOG.log(Level.WARNING, "a stripe''s connection failed: {0}", e.getMessage());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // the process ends
         } finally {
-            socket.shutdown(); // the guest must not wait for answers
+            endConnection(); // the guest must not wait for answers
+            done.add(Done.END);
+        }
+    }
+
+    private void receive() throws IOException, InterruptedException {
+        if (isReading()) {
+            sendData();
+            return;
+        }
+        MemorySegment header = Arena.ofAuto().allocate(FILL_BYTES, RecordLayout.ALIGNMENT_BYTES);
+        MemorySegment answer = Arena.ofAuto().allocate(DONE_BYTES, RecordLayout.ALIGNMENT_BYTES);
+        boolean isOpen = hasJoined || send(answer, RecordLayout.CONTROL_JOINED, firstChunk, 0, 0);
+        while (isOpen && awaitRecord() && socket.receive(header, 0, FILL_BYTES)) {
+            int chunk = header.get(INT, RecordLayout.HEADER_BYTES + RecordLayout.FILL_CHUNK_OFFSET);
+            int bytes = header.get(INT, RecordLayout.HEADER_BYTES + RecordLayout.FILL_BYTES_OFFSET);
+            if (isRead(header, chunk, bytes)) {
+                receivedBytes.addAndGet(READ_BYTES);
+                synchronized (parking) {
+                    isReading = true;
+                }
+                sendData();
+                return;
+            }
+            if (!isFill(header, chunk, bytes)) {
+                ends.refuse.accept("a stripe's guest must send FILL for a chunk of the stripe, or READ: opcode=0x"
+                    + Integer.toHexString(header.get(INT, RecordLayout.OPCODE_OFFSET)) + " chunk="
+                    + Integer.toUnsignedString(chunk) + " bytes=" + Integer.toUnsignedString(bytes));
+                return;
+            }
+            if (!socket.receive(memory, offset(chunk), padded(bytes))) {
+                return;
+            }
+            filledBytes.set(chunk - firstChunk, bytes);
+            receivedBytes.addAndGet(FILL_BYTES + (long) padded(bytes));
+            isOpen = send(answer, RecordLayout.CONTROL_FILLED, chunk, 0, 0);
+        }
+    }
+
+    private boolean isReading() {
+        synchronized (parking) {
+            return isReading;
         }
     }
 
@@ -202,13 +322,14 @@ final class Stripe {
                 if (!send(record, RecordLayout.CONTROL_DONE, next.chunk, next.result, next.bytes)) {
                     return;
                 }
+                unsent.decrementAndGet();
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // the process ends
         } catch (IOException e) {
             LOG.log(Level.WARNING, "a stripe''s connection failed: {0}", e.getMessage());
         } finally {
-            socket.shutdown();
+            endConnection();
         }
     }
 
@@ -251,8 +372,23 @@ final class Stripe {
 
     /** Ends the connection: the threads end soon. Any thread. */
     void shutdown() {
-        socket.shutdown();
+        endConnection();
         done.add(Done.END);
+        synchronized (parking) {
+            isOver = true;
+            parking.notifyAll();
+        }
+    }
+
+    /** Leaves the connection to another process: {@link #shutdown} then ends only the threads. */
+    void leave() {
+        isOthers = true;
+    }
+
+    private void endConnection() {
+        if (!isOthers) {
+            socket.shutdown();
+        }
     }
 
     /**
@@ -272,6 +408,7 @@ final class Stripe {
             return false;
         }
         socket.close();
+        event.close();
         return true;
     }
 }

@@ -25,41 +25,105 @@ public final class Stripes {
 
     private final List<Stripe> stripes = new CopyOnWriteArrayList<>();
     private final DataStripes data = new DataStripes();
+    private Supplier<MemorySegment> allocate = () -> null;
+    private Stripe.Ends ends = new Stripe.Ends(reason -> {}, reason -> {});
     private boolean isClosed; // guarded by this, together with additions
+
+    /**
+     * Sets what all stripes use. Call it once, before the first one.
+     *
+     * @param memory returns {@link #BYTES} for a stripe's chunks, used until {@link #close}; null when there is no
+     *     memory, and the guest gets the end of the connection.
+     * @param refuse ends the session, because its guest has broken a rule; any thread.
+     * @param lose ends the session, because a connection has ended; any thread.
+     */
+    public void use(Supplier<MemorySegment> memory, Consumer<String> refuse, Consumer<String> lose) {
+        allocate = memory;
+        ends = new Stripe.Ends(refuse, lose);
+    }
 
     /**
      * Adds a connection that has joined the session.
      *
      * @param descriptor its socket, which this object closes.
-     * @param allocate returns {@link #BYTES} for its chunks, used until {@link #close}; null when there is no memory,
-     *     and the guest gets the end of the connection.
-     * @param refuse ends the session, because its guest has broken a rule; any thread.
-     * @param lose ends the session, because a connection has ended; any thread.
      */
-    public synchronized void add(int descriptor, Supplier<MemorySegment> allocate, Consumer<String> refuse,
-        Consumer<String> lose) {
+    public synchronized void add(int descriptor) {
+        Stripe stripe = make(descriptor);
+        if (stripe != null) {
+            stripe.start();
+        }
+    }
+
+    /**
+     * Adds a connection of a session that comes from another worker. That worker serves it until {@link #start}.
+     *
+     * @param descriptor its socket, which this object closes.
+     * @param state the place where the other worker has paused.
+     * @return false when the stripe cannot be made.
+     */
+    public synchronized boolean add(int descriptor, StripeState state) {
+        Stripe stripe = make(descriptor);
+        if (stripe != null) {
+            stripe.resume(state);
+        }
+        return stripe != null;
+    }
+
+    /** Serves the connections that come from another worker. */
+    public synchronized void start() {
+        stripes.forEach(Stripe::start);
+    }
+
+    private Stripe make(int descriptor) {
         boolean isAllowed = !isClosed && stripes.size() < RecordLayout.MAX_STRIPES;
         MemorySegment memory = isAllowed ? allocate.get() : null;
         if (memory == null) {
             LOG.log(Level.INFO, "a stripe is refused: stripes={0} closed={1}", stripes.size(), isClosed);
             Descriptors.close(descriptor);
-            return;
+            return null;
         }
         try {
             Stripe stripe = new Stripe(new StreamSocket(descriptor),
-                RecordLayout.FIRST_STRIPE_CHUNK + stripes.size() * RecordLayout.STRIPE_CHUNKS, memory, data,
-                new Stripe.Ends(refuse, lose));
+                RecordLayout.FIRST_STRIPE_CHUNK + stripes.size() * RecordLayout.STRIPE_CHUNKS, memory, data, ends);
             stripes.add(stripe);
-            stripe.start();
+            return stripe;
         } catch (IOException e) {
             LOG.log(Level.WARNING, "a stripe cannot be used: {0}", e.getMessage());
             Descriptors.close(descriptor);
+            return null;
         }
     }
 
-    /** Whether no connection has joined the session. Any thread. */
-    public boolean isEmpty() {
-        return stripes.isEmpty();
+    /** Stops each stripe between two records, so that another worker can go on. Any thread. */
+    public synchronized void pause() throws IOException {
+        for (Stripe stripe : stripes) {
+            stripe.pause();
+        }
+    }
+
+    /** Whether all stripes have paused, and the guest has got all that it waits for. Any thread. */
+    public boolean isStill() {
+        return data.isIdle() && stripes.stream().allMatch(Stripe::isStill);
+    }
+
+    /** The places where another worker goes on, while {@link #isStill}. Any thread. */
+    public List<StripeState> states() {
+        return stripes.stream().map(Stripe::state).toList();
+    }
+
+    /** The sockets, in the order of {@link #states}; they stay this object's. Any thread. */
+    public List<Integer> descriptors() {
+        return stripes.stream().map(Stripe::descriptor).toList();
+    }
+
+    /** Goes on after {@link #pause}. Any thread. */
+    public void proceed() {
+        stripes.forEach(Stripe::proceed);
+    }
+
+    /** Leaves the connections to another worker, which does not end them. Any thread. */
+    public void leave() {
+        stripes.forEach(Stripe::leave);
     }
 
     /** The stripes that carry DATA of copies to the guest. */
