@@ -92,7 +92,8 @@ public final class SessionsCommand extends ApiCommand {
     static final class MoveCommand extends MovingCommand {
         @Parameters(paramLabel = "ID")
         private long id;
-        @Option(names = "--gpu", paramLabel = "GPU", required = true, description = "The other GPU: number or UUID.")
+        @Option(names = "--gpu", paramLabel = "GPU", required = true,
+            description = "The other GPU: number or UUID; same gives the sessions new workers on their GPU.")
         private String gpu;
 
         @Override

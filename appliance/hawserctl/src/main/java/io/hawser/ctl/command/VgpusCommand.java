@@ -219,7 +219,8 @@ public final class VgpusCommand extends ApiCommand {
     static final class MoveCommand extends MovingCommand {
         @Parameters(paramLabel = "NAME")
         private String name;
-        @Option(names = "--gpu", paramLabel = "GPU", required = true, description = "The other GPU: number or UUID.")
+        @Option(names = "--gpu", paramLabel = "GPU", required = true,
+            description = "The other GPU: number or UUID; same gives the sessions new workers on their GPU.")
         private String gpu;
 
         @Override

@@ -62,7 +62,7 @@ public final class MoveService {
     /**
      * Moves a vGPU with all its sessions.
      *
-     * @param gpu number or UUID of the other GPU.
+     * @param gpu as for {@link MovePlaces#begin}.
      * @return completes when the sessions run on the other GPU and the database has the new place.
      */
     public CompletableFuture<MoveOutcome> move(String vgpu, String gpu) {
@@ -85,7 +85,7 @@ public final class MoveService {
     /**
      * Moves the vGPU of a session, with all sessions of this vGPU.
      *
-     * @param gpu number or UUID of the other GPU.
+     * @param gpu as for {@link MovePlaces#begin}.
      * @return as {@link #move}.
      */
     public CompletableFuture<MoveOutcome> moveSession(long id, String gpu) {

@@ -13,8 +13,10 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
@@ -45,6 +47,7 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
         private final BitSet taken = new BitSet();
         private volatile List<String> gpus = List.of();
         private final long[] keptBytes = new long[LedgerLayout.MAX_COLUMNS]; // the broker's slot
+        private final Set<LedgerSlot> copied = new HashSet<>(); // whose memory another worker may hold as well
         private long lockWord;
         private boolean forgotten;
 
@@ -121,6 +124,7 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
 
     /** Clears and frees the slot of an ended worker. */
     public void release(Worker worker) {
+        endCopy(worker);
         LedgerSlot slot = byWorker.remove(worker);
         if (slot != null) {
             release(slot);
@@ -170,11 +174,42 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
             int column = gpus.indexOf(device.uuid());
             if (column >= 0) {
                 Amount amount = quotas.of(vgpu, device);
-                book.ledger.limit(column, amount.totalBytes(), amount.limitBytes());
+                book.ledger.limit(column, amount.totalBytes(), withCopies(book, column, amount.limitBytes()));
             }
         }
         for (int column = 0; column < book.gpus.size(); column++) {
             book.ledger.setHeldBytes(column, slotCount, book.keptBytes[column]);
+        }
+    }
+
+    private static long withCopies(Book book, int column, long limitBytes) {
+        long copiedBytes = 0; // workers write these numbers, so at most the quota counts once more
+        for (LedgerSlot slot : book.copied) {
+            copiedBytes += Math.clamp(book.ledger.heldBytes(column, slot.number()), 0, MAX_KEPT_BYTES);
+        }
+        copiedBytes = Math.min(copiedBytes, limitBytes);
+        return limitBytes > Long.MAX_VALUE - copiedBytes ? Long.MAX_VALUE : limitBytes + copiedBytes;
+    }
+
+    /**
+     * Allows another worker of the vGPU to hold the memory of a worker that has stopped for a move, beside the quota,
+     * until that worker has ended or {@link #endCopy}.
+     */
+    public void allowCopy(Worker stopped) {
+        LedgerSlot slot = byWorker.get(stopped);
+        if (slot != null) {
+            Book book = books.get(slot.vgpu());
+            book.copied.add(slot);
+            refresh(slot.vgpu(), book);
+        }
+    }
+
+    /** Ends {@link #allowCopy}; does nothing without it. */
+    public void endCopy(Worker stopped) {
+        LedgerSlot slot = byWorker.get(stopped);
+        Book book = slot == null ? null : books.get(slot.vgpu());
+        if (book != null && book.copied.remove(slot)) {
+            refresh(slot.vgpu(), book);
         }
     }
 

@@ -72,7 +72,7 @@ public final class Move {
             return;
         }
         extend();
-        takingMover = moves.pools().take(new Request("", List.of(plan.from(), plan.to())));
+        takingMover = moves.pools().take(new Request("", plan.gpus()));
         receive(takingMover, worker -> mover = worker);
         for (MovingSession part : List.copyOf(parts)) {
             if (phase != Phase.TAKING) {

@@ -68,18 +68,17 @@ public final class Moves {
     /**
      * Begins to move a vGPU with its sessions.
      *
-     * @param gpu as for {@link MovePlaces#gpu}.
+     * @param gpu as for {@link MovePlaces#begin}.
      * @return the move; the caller commits it when it is ready.
      * @throws VgpuException when a rule forbids the move; nothing has changed then.
      */
     public Move begin(String vgpu, String gpu) throws VgpuException {
         try {
-            String to = places.gpu(gpu);
             List<Session> moving = sessions.of(vgpu);
             for (Session session : moving) {
                 requireMovable(session);
             }
-            MovePlaces.Plan plan = places.begin(vgpu, to);
+            MovePlaces.Plan plan = places.begin(vgpu, gpu);
             Move move = new Move(this, plan, moving, limitMs(vgpu));
             running.add(move);
             LOG.infof("vGPU %s begins to move: from=%s to=%s sessions=%d", vgpu, plan.from(), plan.to(), moving.size());
@@ -103,11 +102,6 @@ public final class Moves {
         }
         if (session.view().guest().carrier() == Carrier.RDMA) {
             throw VgpuException.conflict("a session over RDMA cannot move: " + name);
-        }
-        // Remove this rule when workers hand over further connections.
-        if (session.stripes() > 0) {
-            throw VgpuException.conflict("its copies use further connections, so the session cannot move: " + name
-                + " connections=" + session.stripes());
         }
         if (owing.containsKey(session.worker())) {
             throw VgpuException.conflict("its worker has not answered the last order to move yet: " + name);

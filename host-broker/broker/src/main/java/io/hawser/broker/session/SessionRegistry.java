@@ -261,6 +261,9 @@ public final class SessionRegistry {
      * @throws IOException when the worker does not receive all; the caller must {@link #withdraw} and kill it.
      */
     public LedgerSlot prepare(Session session, Worker worker, List<String> gpus) throws IOException {
+        if (session.view().gpus().equals(gpus)) {
+            ledgers.allowCopy(session.worker());
+        }
         LedgerSlot slot = ledgers.take(worker, session.vgpu());
         joining.put(worker, session);
         cpu.begin(worker, session.vgpu());
@@ -272,6 +275,7 @@ public final class SessionRegistry {
     public void withdraw(Worker worker) {
         Session session = joining.remove(worker);
         if (session != null) {
+            ledgers.endCopy(session.worker());
             cpu.end(worker, session.vgpu());
             turns.leave(worker);
         }

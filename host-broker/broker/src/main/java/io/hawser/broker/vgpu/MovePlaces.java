@@ -15,6 +15,9 @@ import java.util.List;
  * GPUs, and takes neither guests nor changes. Event loop only.
  */
 public final class MovePlaces {
+    /** Instead of a GPU: the sessions get other workers on the vGPU's present GPU. */
+    public static final String SAME = "same";
+
     private final VgpuTable table;
 
     /**
@@ -23,9 +26,14 @@ public final class MovePlaces {
      * @param before the vGPU before the move.
      * @param vgpu as it is after the move: a vGPU that names its GPU names the new one.
      * @param from UUID of its GPU.
-     * @param to UUID of the other GPU.
+     * @param to UUID of the other GPU; equal to {@code from} when only the workers change.
      */
     public record Plan(Vgpu before, Vgpu vgpu, String from, String to) {
+        /** Both GPUs, each once. */
+        public List<String> gpus() {
+            return from.equals(to) ? List.of(from) : List.of(from, to);
+        }
+
         /** The GPUs after the move. */
         public List<String> home() {
             return List.of(to);
@@ -65,18 +73,21 @@ public final class MovePlaces {
     /**
      * Reserves room for a vGPU on another GPU, beside that on its present one.
      *
-     * @param to UUID of the other GPU.
+     * @param gpu as for {@link #gpu}, or {@link #SAME}.
      * @throws VgpuException when a rule forbids the move; nothing has changed then.
      */
-    public Plan begin(String name, String to) throws VgpuException {
+    public Plan begin(String name, String gpu) throws VgpuException {
+        String other = SAME.equals(gpu) ? "" : gpu(gpu);
         VgpuEntry entry = table.existing(name);
         requireMovable(entry);
         String from = entry.home.getFirst();
-        if (from.equals(to)) {
-            throw VgpuException.conflict("the vGPU is on this GPU already: vgpu=" + name + " gpu=" + to);
+        if (from.equals(other)) {
+            throw VgpuException.conflict("the vGPU is on this GPU already: vgpu=" + name + " gpu=" + other
+                + " (gpu=" + SAME + " gives its sessions other workers there)");
         }
+        String to = other.isEmpty() ? from : other;
         requireFit(entry, to);
-        Plan plan = new Plan(entry.vgpu, after(entry.vgpu, to), from, to);
+        Plan plan = new Plan(entry.vgpu, after(entry, to), from, to);
         entry.destination = to;
         table.refresh();
         return plan;
@@ -96,21 +107,25 @@ public final class MovePlaces {
         if (vgpu.swappable()) {
             throw VgpuException.conflict("its memory may be swapped out; such a vGPU cannot move yet: vgpu=" + name);
         }
-        if (vgpu.origin() == Origin.SETTINGS && vgpu.gpus().kind() == GpuChoice.Kind.LIST) {
-            throw VgpuException.conflict("the broker's settings name the vGPU's GPU, and must change first: "
-                + "hawser.vgpus." + name + ".gpus=" + vgpu.gpus());
+    }
+
+    private static Vgpu after(VgpuEntry entry, String to) throws VgpuException {
+        Vgpu vgpu = entry.vgpu;
+        if (vgpu.gpus().kind() != GpuChoice.Kind.LIST || entry.home.contains(to)) {
+            return vgpu;
         }
+        if (vgpu.origin() == Origin.SETTINGS) {
+            throw VgpuException.conflict("the broker's settings name the vGPU's GPU, and must change first: "
+                + "hawser.vgpus." + vgpu.name() + ".gpus=" + vgpu.gpus());
+        }
+        return new VgpuDraft(null, null, null, null, null, to, null, null).change(vgpu, Vgpu.now());
     }
 
-    private static Vgpu after(Vgpu vgpu, String to) throws VgpuException {
-        return vgpu.gpus().kind() != GpuChoice.Kind.LIST ? vgpu
-            : new VgpuDraft(null, null, null, null, null, to, null, null).change(vgpu, Vgpu.now());
-    }
-
-    /** Each session beyond the first needs another context there. */
+    /** Each session beyond the first needs another context there. Other workers on the same GPU need room beside it. */
     private void requireFit(VgpuEntry entry, String to) throws VgpuException {
         int more = Math.max(0, entry.sessions - 1);
-        List<GpuLoad> loads = table.loads(entry).stream()
+        boolean isSame = entry.home.contains(to) && entry.destination.isEmpty();
+        List<GpuLoad> loads = table.loads(isSame ? null : entry).stream()
             .map(load -> load.device().uuid().equals(to) ? load.withContexts(more) : load).toList();
         try {
             table.placement().requireFit(entry.vgpu, List.of(to), loads);

@@ -23,7 +23,12 @@ final class VgpuEntry {
 
     /** Whether the vGPU counts on a GPU: a moving vGPU counts on both of its GPUs. */
     boolean isOn(String uuid) {
-        return state == VgpuState.READY && (home.contains(uuid) || destination.equals(uuid));
+        return times(uuid) > 0;
+    }
+
+    /** How often the vGPU counts on a GPU: twice while its sessions get other workers on the same GPU. */
+    int times(String uuid) {
+        return state != VgpuState.READY ? 0 : (home.contains(uuid) ? 1 : 0) + (destination.equals(uuid) ? 1 : 0);
     }
 
     /** Why the vGPU takes no guest and no change now; null when it does. */

@@ -571,7 +571,8 @@ public final class VgpuTable {
             LoadSum sum = new LoadSum();
             int sessions = 0;
             for (VgpuEntry entry : entries.values()) {
-                if (entry != except && entry.isOn(device.uuid())) {
+                int times = entry == except ? 0 : entry.times(device.uuid());
+                for (int i = 0; i < times; i++) {
                     sum.add(entry.vgpu);
                     sessions += entry.vgpu.reserves() ? Math.max(1, entry.sessions) : entry.sessions;
                 }
