@@ -25,6 +25,7 @@ import io.hawser.cuda.generated.cudnn.RnnReplies;
 import io.hawser.worker.session.Call;
 import io.hawser.worker.session.GuestObjects;
 import io.hawser.worker.session.Handle;
+import io.hawser.worker.session.Journal;
 import io.hawser.worker.session.Session;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -44,6 +45,7 @@ final class CudnnCalls implements LibraryCalls, HandleManualCalls<Call>, Content
 
     private final GuestObjects objects;
     private final LibraryHandles handles;
+    private final Journal journal;
     private final GpuBackend backend;
     private CudnnBackend cudnn; // null while the library has not been opened, or is missing
     private CudnnGraphs graphs;
@@ -60,13 +62,14 @@ final class CudnnCalls implements LibraryCalls, HandleManualCalls<Call>, Content
             CUDNN_STATUS_NOT_SUPPORTED, CUDNN_STATUS_NOT_INITIALIZED,
             CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED), Applied::new);
         this.backend = session.backend();
+        this.journal = session.moving().journal();
     }
 
     @Override
     public void dispatch(int opcode, Call call) {
         if (dispatcher == null) {
             cudnn = MathProviders.open(backend, MathProvider::cudnn);
-            graphs = new CudnnGraphs(this, cudnn);
+            graphs = new CudnnGraphs(this, cudnn, journal);
             dispatcher = new CudnnDispatcher<>(cudnn == null ? new CudnnDriver() {} : cudnn.driver(), this, graphs,
                 this, this);
         }

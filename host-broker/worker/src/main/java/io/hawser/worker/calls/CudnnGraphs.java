@@ -15,7 +15,9 @@ import io.hawser.cuda.generated.cudnn.cudnnBackendAttributeName_t;
 import io.hawser.cuda.generated.cudnn.cudnnBackendAttributeType_t;
 import io.hawser.cuda.generated.cudnn.cudnnBackendDescriptorType_t;
 import io.hawser.worker.calls.CudnnContent.Attribute;
+import io.hawser.worker.calls.CudnnObject.Origin;
 import io.hawser.worker.session.Call;
+import io.hawser.worker.session.Journal;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -43,11 +45,13 @@ final class CudnnGraphs implements GraphManualCalls<Call> {
     private static final int HANDLES = 4;
     private static final int ADDRESS = 5;
 
+    private final Journal journal;
     private final CudnnCalls calls;
     private final CudnnBackend cudnn; // null: the machine has no library
     private final Map<Long, CudnnObject> objects = new HashMap<>();
 
-    CudnnGraphs(CudnnCalls calls, CudnnBackend cudnn) {
+    CudnnGraphs(CudnnCalls calls, CudnnBackend cudnn, Journal journal) {
+        this.journal = journal;
         this.calls = calls;
         this.cudnn = cudnn;
     }
@@ -93,6 +97,12 @@ final class CudnnGraphs implements GraphManualCalls<Call> {
         } else {
             makeDescriptor(call, id, kind, attributes, parts);
         }
+    }
+
+    private static Origin origin(Call call, long firstId, int count) {
+        Origin origin = new Origin(firstId, count);
+        call.keepUntil(origin.number());
+        return origin;
     }
 
     /** The objects that the attributes name; null when the call has ended. */
@@ -146,7 +156,7 @@ final class CudnnGraphs implements GraphManualCalls<Call> {
         MemorySegment out = call.scratch(Long.BYTES);
         int status = cudnn.make(content, out);
         if (status == CUDNN_STATUS_SUCCESS) {
-            objects.put(id, new CudnnObject(content, out.get(ValueLayout.JAVA_LONG, 0), parts));
+            objects.put(id, new CudnnObject(origin(call, id, 1), content, out.get(ValueLayout.JAVA_LONG, 0), parts));
         }
         call.finish(status);
     }
@@ -175,7 +185,7 @@ final class CudnnGraphs implements GraphManualCalls<Call> {
         }
         status = status != CUDNN_STATUS_SUCCESS ? status : cudnn.finalizeDescriptor(made);
         if (status == CUDNN_STATUS_SUCCESS) {
-            objects.put(id, new CudnnObject(kind, made, parts, attributes));
+            objects.put(id, new CudnnObject(origin(call, id, 1), kind, made, parts, attributes));
         } else {
             cudnn.destroyDescriptor(made);
         }
@@ -208,12 +218,20 @@ final class CudnnGraphs implements GraphManualCalls<Call> {
             return;
         }
         release(object);
+        if (object.origin().isOver()) {
+            call.leavesNothing();
+        } else { // another object uses it, or has come from the same call
+            call.keepUntil(object.origin().number());
+        }
         call.finish(CUDNN_STATUS_SUCCESS);
     }
 
     private void release(CudnnObject object) {
         if (!object.release()) {
             return;
+        }
+        if (object.origin().end()) {
+            journal.forget(object.origin().number());
         }
         if (object.older() != null) {
             cudnn.destroy(object.older(), object.made());
@@ -235,6 +253,7 @@ final class CudnnGraphs implements GraphManualCalls<Call> {
             askObjects(call, object, attribute, requested, resultKind, firstId);
             return;
         }
+        call.leavesNothing();
         long bytes = (long) requested * CudnnContent.typeBytes(type_);
         if (requested < 0 || type_ == HANDLE || type_ == POINTER || CudnnContent.typeBytes(type_) == 0
             || bytes != valueBytes) {
@@ -279,11 +298,17 @@ final class CudnnGraphs implements GraphManualCalls<Call> {
             status = status != CUDNN_STATUS_SUCCESS ? status : cudnn.getAttribute(object.made(), attribute, DESCRIPTOR,
                 requested, count, requested == 0 ? MemorySegment.NULL : results);
             long answered = count.get(ValueLayout.JAVA_LONG, 0);
-            long found = status == CUDNN_STATUS_SUCCESS ? Math.clamp(answered, 0, made) : 0;
+            int found = status == CUDNN_STATUS_SUCCESS ? Math.clamp(answered, 0, made) : 0;
+            Origin origin = null;
+            if (found > 0) {
+                origin = origin(call, firstId, found);
+            } else {
+                call.leavesNothing();
+            }
             for (int i = 0; i < made; i++) {
                 long result = results.getAtIndex(ValueLayout.JAVA_LONG, i);
                 if (i < found) {
-                    objects.put(firstId + i, new CudnnObject(kind, result, List.of(object), List.of()));
+                    objects.put(firstId + i, new CudnnObject(origin, kind, result, List.of(object), List.of()));
                 } else {
                     cudnn.destroyDescriptor(result);
                 }

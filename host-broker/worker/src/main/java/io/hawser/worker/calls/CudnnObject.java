@@ -31,11 +31,41 @@ final class CudnnObject {
     private final Map<Long, CudnnTensor> tensors; // of a graph of operations
     private final MemorySegment segment;
     private final Content content; // of an older descriptor; null for an object of graphs
+    private final Origin origin;
     private int users = 1; // the guest
     private long workspaceBytes = -1; // of a plan; not asked for yet
 
+    /** The call that has made objects. The journal keeps it until the last of them is destroyed. */
+    static final class Origin {
+        private final long number; // of the journal
+        private int objects;
+
+        /** A call that gives the guest so many objects from this id on. */
+        Origin(long firstId, int objects) {
+            number = Long.MIN_VALUE + firstId; // ids of handles are positive, and places in a region far from this
+            this.objects = objects;
+        }
+
+        /** The journal's number of the call. */
+        long number() {
+            return number;
+        }
+
+        /** Notes that an object is destroyed. Returns whether it was the last one. */
+        boolean end() {
+            return --objects == 0;
+        }
+
+        /** Whether none of its objects exists. */
+        boolean isOver() {
+            return objects == 0;
+        }
+    }
+
     /** Makes an object of graphs; {@code attributes} are empty for the result of a question. */
-    CudnnObject(int kind, long made, List<CudnnObject> parts, List<CudnnContent.Attribute> attributes) {
+    CudnnObject(Origin origin, int kind, long made, List<CudnnObject> parts,
+        List<CudnnContent.Attribute> attributes) {
+        this.origin = origin;
         this.kind = kind;
         this.older = null;
         this.content = null;
@@ -53,7 +83,8 @@ final class CudnnObject {
     }
 
     /** Makes a descriptor of the older functions. */
-    CudnnObject(Content content, long made, List<CudnnObject> parts) {
+    CudnnObject(Origin origin, Content content, long made, List<CudnnObject> parts) {
+        this.origin = origin;
         kind = Kind.FIRST + content.kind().ordinal();
         older = content.kind();
         this.content = content;
@@ -64,6 +95,10 @@ final class CudnnObject {
         tensor = null;
         tensors = null;
         segment = MemorySegment.ofAddress(made).reinterpret(memory(content));
+    }
+
+    Origin origin() {
+        return origin;
     }
 
     int kind() {

@@ -243,6 +243,11 @@ public final class Call implements CallContext {
         }
     }
 
+    /** Tells the journal that the call leaves nothing that another worker needs. */
+    public void leavesNothing() {
+        entry = null;
+    }
+
     /** Notes the object that the call has made. */
     void make(Handle object) {
         made = object;

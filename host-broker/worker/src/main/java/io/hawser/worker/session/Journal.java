@@ -31,7 +31,7 @@ public final class Journal {
     /** Kinds of objects that a journal makes again. A session with an object of another kind cannot move. */
     private static final Set<HandleKind> KINDS = Collections.unmodifiableSet(EnumSet.of(HandleKind.CONTEXT,
         HandleKind.MODULE, HandleKind.FUNCTION, HandleKind.STREAM, HandleKind.EVENT, HandleKind.MEMORY_POOL,
-        HandleKind.CUBLAS, HandleKind.CUBLASLT, HandleKind.CUFFT));
+        HandleKind.CUBLAS, HandleKind.CUBLASLT, HandleKind.CUFFT, HandleKind.CUDNN));
 
     private final Set<Entry> entries = new LinkedHashSet<>();
     private final LongObjectHashMap<List<Entry>> byObject = new LongObjectHashMap<>();
