@@ -2,6 +2,7 @@ package io.hawser.system;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -9,6 +10,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -87,6 +89,42 @@ class MovingIT {
                     ? "" : session().toString());
             }
             program.await().assertPassed().assertOver(carrier);
+        }
+    }
+
+    @Test
+    void shouldMoveFurtherConnectionsOfLongCopies() throws Exception {
+        Map<String, String> variables = new HashMap<>(Carrier.TCP.environment(broker));
+        variables.put("HAWSER_COPY_THREADS", "3");
+        try (GuestProgram program = GuestProgram.start(variables, "drv_large_copies", "--size", "24", "--rounds", "40",
+            "--pause-ms", "20")) {
+            Await.until("copies", () -> broker.sessions().size() == 1
+                && session().path("statistics").path("bytesIn").asLong() > 200 << 20 ? "" : "not there");
+            for (int i = 0; i < MOVES; i++) {
+                long bytes = session().path("statistics").path("bytesIn").asLong();
+                move(other());
+                Await.until("further copies", () -> session().path("statistics").path("bytesIn").asLong()
+                    > bytes + (50 << 20) ? "" : session().toString());
+            }
+            GuestProgram.Result result = program.await();
+            result.assertPassed();
+            assertTrue(result.counters().getFirst().path("stripes").asInt() >= 3, result::toString);
+        }
+    }
+
+    @Test
+    void shouldGiveSessionsOtherWorkersOnTheirGpu() throws Exception {
+        try (GuestProgram program = GuestProgram.start(broker, Carrier.SHM, "drv_idle_rounds", "--rounds", "200",
+            "--pause-ms", "20", "--mib", "8")) {
+            Await.until("the session", () -> broker.sessions().size() == 1
+                && session().path("statistics").path("kernels").asLong() > 0 ? "" : "not there");
+            List<String> gpus = texts(session().path("gpus"));
+            long worker = session().path("workerPid").asLong();
+            JsonNode moved = broker.post(VGPU + "/move", JsonNodeFactory.instance.objectNode().put("gpu", "same"), 200);
+            assertEquals(moved.path("from").asText(), moved.path("to").asText(), moved::toString);
+            assertEquals(gpus, texts(session().path("gpus")));
+            assertNotEquals(worker, session().path("workerPid").asLong());
+            program.await().assertPassed();
         }
     }
 

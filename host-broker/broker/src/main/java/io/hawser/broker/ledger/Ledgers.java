@@ -124,7 +124,6 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
 
     /** Clears and frees the slot of an ended worker. */
     public void release(Worker worker) {
-        endCopy(worker);
         LedgerSlot slot = byWorker.remove(worker);
         if (slot != null) {
             release(slot);
@@ -135,6 +134,7 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
         Book book = books.get(slot.vgpu());
         book.ledger.clear(slot.number());
         book.taken.clear(slot.number());
+        endCopy(slot);
         if (book.forgotten && book.taken.isEmpty()) {
             close(slot.vgpu(), book);
         }
@@ -198,18 +198,28 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
     public void allowCopy(Worker stopped) {
         LedgerSlot slot = byWorker.get(stopped);
         if (slot != null) {
-            Book book = books.get(slot.vgpu());
-            book.copied.add(slot);
-            refresh(slot.vgpu(), book);
+            allowCopy(slot);
         }
+    }
+
+    void allowCopy(LedgerSlot stopped) {
+        Book book = books.get(stopped.vgpu());
+        book.copied.add(stopped);
+        refresh(stopped.vgpu(), book);
     }
 
     /** Ends {@link #allowCopy}; does nothing without it. */
     public void endCopy(Worker stopped) {
         LedgerSlot slot = byWorker.get(stopped);
-        Book book = slot == null ? null : books.get(slot.vgpu());
-        if (book != null && book.copied.remove(slot)) {
-            refresh(slot.vgpu(), book);
+        if (slot != null) {
+            endCopy(slot);
+        }
+    }
+
+    void endCopy(LedgerSlot stopped) {
+        Book book = books.get(stopped.vgpu());
+        if (book.copied.remove(stopped)) {
+            refresh(stopped.vgpu(), book);
         }
     }
 

@@ -71,6 +71,29 @@ class LedgersTest {
     }
 
     @Test
+    void shouldAllowAWorkerTheMemoryOfAStoppedOneBesideTheQuota() throws IOException {
+        LedgerSlot stopped = ledgers.take("one");
+        account(stopped).claim(0, 500);
+        LedgerSlot next = ledgers.take("one");
+        LedgerAccount target = account(next);
+        assertFalse(target.claim(0, 500));
+        ledgers.allowCopy(stopped);
+        assertTrue(target.claim(0, 500));
+        assertFalse(target.claim(0, 101), "the rest of the quota counts once");
+        ledgers.endCopy(stopped);
+        assertFalse(target.claim(0, 1));
+        target.giveBack(0, 500);
+        ledgers.allowCopy(stopped);
+        account(stopped).ledger().setHeldBytes(0, stopped.number(), 1L << 50);
+        ledgers.refresh();
+        assertEquals(1200, account(next).ledger().limitBytes(0), "a hostile worker doubles the quota at most");
+        ledgers.release(stopped);
+        assertEquals(600, target.ledger().limitBytes(0), "the end of the worker ends the copy");
+        ledgers.release(next);
+        assertTrue(ledgers.isClear());
+    }
+
+    @Test
     void shouldCountMemoryWhoseOwnerHasGivenItUp() throws IOException {
         WorkerMessage.Share share = new WorkerMessage.Share("n", "h", 1, 0, 500, false);
         LedgerSlot slot = ledgers.take("one");

@@ -178,6 +178,22 @@ class MoveIT {
     }
 
     @Test
+    void shouldGiveASessionAnotherWorkerOnItsGpu() throws Exception {
+        startWithVgpu("moves", Map.of());
+        String here = gpu();
+        try (TestGuest guest = guest()) {
+            say(guest, "hello");
+            SessionView before = sessions().getFirst();
+            MoveOutcome outcome = move("same");
+            assertEquals(new MoveOutcome("v", MoveOutcome.Result.MOVED, here, here, 1, outcome.ms(), ""), outcome);
+            assertNotEquals(before.workerPid(), sessions().getFirst().workerPid());
+            assertServed(guest, 5, here);
+            awaitClear(1);
+            assertEquals(400, load(here).reservedBytes());
+        }
+    }
+
+    @Test
     void shouldMoveAllSessionsOfAVgpuAndKeepNothingOfAMove() throws Exception {
         startWithVgpu("moves", Map.of(), 800); // room for both sessions' claims
         try (TestGuest one = guest(); TestGuest two = guest()) {

@@ -71,6 +71,24 @@ class MovePlacesTest {
     }
 
     @Test
+    void shouldCountTwiceWhileItsSessionsGetOtherWorkersOnItsGpu() throws VgpuException {
+        add("a", 400, "0");
+        assertRefused("gpu=same gives its sessions other workers there", "a", FIRST);
+        MovePlaces.Plan plan = places.begin("a", MovePlaces.SAME);
+        assertEquals(List.of(FIRST.uuid()), plan.gpus());
+        assertEquals(800, reserved(FIRST));
+        places.requireValid(plan);
+        places.commit(plan);
+        assertEquals(400, reserved(FIRST));
+        assertEquals("0", table.find("a").orElseThrow().vgpu().gpus().toString());
+        add("b", 300, "0");
+        assertTrue(assertThrows(VgpuException.class, () -> places.begin("a", MovePlaces.SAME)).getMessage()
+            .contains("the GPU's memory is all reserved"));
+        add("fixed", 100, "1", Origin.SETTINGS, false);
+        places.cancel(places.begin("fixed", MovePlaces.SAME)); // its place does not change
+    }
+
+    @Test
     void shouldReleaseTheOtherGpuWhenTheVgpuStays() throws VgpuException {
         add("a", 600, "any");
         places.cancel(places.begin("a", SECOND.uuid()));
