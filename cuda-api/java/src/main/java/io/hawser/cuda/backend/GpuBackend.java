@@ -202,6 +202,11 @@ public interface GpuBackend extends AutoCloseable {
         return null;
     }
 
+    /** Chooses addresses of variables. */
+    default VariablePlaces variablePlaces() {
+        return VariablePlaces.NONE;
+    }
+
     /** Device memory that kernels have allocated by malloc() and not freed, in bytes; -1 where nobody knows it. */
     default long kernelHeapBytes() {
         return -1;

@@ -4,22 +4,12 @@ import io.hawser.cuda.backend.NcclBackend;
 import io.hawser.cuda.generated.CudaNative;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 
 /** The first calls of the driver in a process. */
 final class DriverStart {
     private static final Logger LOG = System.getLogger(DriverStart.class.getName());
     /** CUDA 12.4, the first version whose driver reports a kernel's parameters; in the form of cuDriverGetVersion. */
     private static final int LEAST_VERSION = 12040;
-    /** The driver lays the variables of all modules into pieces of 2 MiB, and gives back a piece without a variable. */
-    private static final String ANCHOR = """
-        .version 6.0
-        .target sm_60
-        .address_size 64
-        .visible .global .align 8 .b8 hawser_anchor[8];
-        """;
 
     private DriverStart() {}
 
@@ -48,19 +38,13 @@ final class DriverStart {
 
     /**
      * Keeps the first piece of memory for variables, which lies at the same address in each process while nothing else
-     * has taken memory ({@link AddressRoom}). A context must be current. Returns 0: without the piece sessions work,
-     * but cannot move.
+     * has taken memory ({@link AddressRoom}). A context must be current.
+     *
+     * @return the address of a variable of 8 bytes at its beginning; 0 on failure: then sessions with variables work,
+     *     but cannot move.
      */
-    static int anchorVariables() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment module = arena.allocate(ValueLayout.JAVA_LONG);
-            int result = CudaNative.cuModuleLoadDataEx(module, arena.allocateFrom(ANCHOR), 0, MemorySegment.NULL,
-                MemorySegment.NULL);
-            if (result != 0) {
-                LOG.log(Level.INFO, "sessions with variables of device code cannot move: {0}",
-                    Natives.errorName(result));
-            }
-        }
-        return 0;
+    static long anchor() {
+        NvidiaVariablePlaces.Fillers.Filler anchor = new NvidiaVariablePlaces.DriverFillers().load(Long.BYTES);
+        return anchor == null ? 0 : anchor.address();
     }
 }

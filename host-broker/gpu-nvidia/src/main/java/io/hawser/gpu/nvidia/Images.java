@@ -1,6 +1,7 @@
 package io.hawser.gpu.nvidia;
 
 import io.hawser.cuda.backend.FunctionInfo;
+import io.hawser.cuda.backend.ManagedVariables.Variable;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
@@ -27,12 +28,24 @@ final class Images {
     // CUjit_option of cuda.h
     private static final int[] JIT_OPTIONS = {3, 4, 5, 6}; // info log, its size, error log, its size
 
+    private NvidiaVariablePlaces places = new NvidiaVariablePlaces(0, new NvidiaVariablePlaces.DriverFillers());
     private final Map<Long, Long> libraries = new HashMap<>(); // by the module that was made from them
     private final Map<Long, DeviceSymbols> symbols = new HashMap<>(); // by module or library
     private final Set<Long> printing = new HashSet<>(); // modules and libraries whose kernels may print
     private MemorySegment measured = MemorySegment.NULL; // the image of the last call of bytes()
     private DeviceSymbols measuredSymbols;
     private boolean mayAllocate; // kernels that have been loaded so far
+
+    /** Takes the first memory for variables, in the current context of a new process. Returns 0. */
+    int anchor() {
+        places = new NvidiaVariablePlaces(DriverStart.anchor(), new NvidiaVariablePlaces.DriverFillers());
+        return 0;
+    }
+
+    /** Chooses addresses of variables. */
+    NvidiaVariablePlaces places() {
+        return places;
+    }
 
     /** Estimates the device memory of an image; the next load may be of the same image. */
     long bytes(MemorySegment image) {
@@ -92,7 +105,11 @@ final class Images {
 
     /** Loads a module; {@code keeper} receives its handle, unless the load failed. */
     int load(MemorySegment image, MemorySegment out, StringBuilder log, LongConsumer keeper) {
-        return note(load(image, out, log, false), image, out, keeper);
+        List<Variable> expected = places.take();
+        places.prepare(expected);
+        int result = note(load(image, out, log, false), image, out, keeper);
+        places.placed(expected);
+        return result;
     }
 
     /** As {@link #load}, but for every context: {@code out} receives a library. */

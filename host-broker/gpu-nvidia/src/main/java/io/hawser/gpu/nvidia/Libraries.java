@@ -1,11 +1,13 @@
 package io.hawser.gpu.nvidia;
 
+import io.hawser.cuda.backend.ManagedVariables.Variable;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaNative;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -14,8 +16,9 @@ import java.util.Map;
  * context. Session thread only.
  */
 final class Libraries {
-    /** A library and its modules, by context. */
-    private record Library(long handle, Map<Long, Long> modules) {}
+    /** A library and its modules, by context; the driver lays out a module's variables when it makes the module. */
+    private record Library(long handle, Map<Long, Long> modules, List<Variable> expected,
+        NvidiaVariablePlaces places) {}
 
     /** The origin of a kernel: its library and name, the context of its handle, and its handles in other contexts. */
     private record Kernel(Library library, String name, long context, Map<Long, Long> elsewhere) {}
@@ -25,9 +28,13 @@ final class Libraries {
     private long onlyContext; // the last context that has used libraries, 0 for none
     private boolean several; // several contexts have used libraries
 
-    /** Adds a library that the driver has loaded. */
-    void add(long library) {
-        libraries.put(library, new Library(library, new HashMap<>()));
+    /**
+     * Adds a library that the driver has loaded.
+     *
+     * @param places chooses addresses of its variables.
+     */
+    void add(long library, NvidiaVariablePlaces places) {
+        libraries.put(library, new Library(library, new HashMap<>(), places.take(), places));
     }
 
     /** Whether a handle is a library's. */
@@ -59,7 +66,10 @@ final class Libraries {
         if (known != null) {
             return known;
         }
+        List<Variable> expected = library.modules.isEmpty() ? library.expected : List.of(); // of the first context
+        library.places.prepare(expected);
         long module = Natives.created(out -> CudaNative.cuLibraryGetModule(out, library.handle));
+        library.places.placed(expected);
         if (module >= 0) {
             library.modules.put(context, module);
             several |= onlyContext != 0 && onlyContext != context;

@@ -13,6 +13,7 @@ import io.hawser.cuda.backend.ManagedVariables;
 import io.hawser.cuda.backend.MemoryPools;
 import io.hawser.cuda.backend.MemorySharing;
 import io.hawser.cuda.backend.Signals;
+import io.hawser.cuda.backend.VariablePlaces;
 import io.hawser.cuda.backend.VirtualMemory;
 import io.hawser.cuda.generated.CudaDecompressNative;
 import io.hawser.cuda.generated.CudaDriver;
@@ -81,7 +82,7 @@ final class NvidiaBackend implements GpuBackend {
     static NvidiaBackend open() {
         NvidiaBackend backend = new NvidiaBackend(DriverStart.devices());
         try (AddressRoom room = AddressRoom.take()) {
-            inContext(backend.primary(0), DriverStart::anchorVariables);
+            inContext(backend.primary(0), backend.images::anchor);
         }
         Natives.check("cuMemHostAlloc", inContext(backend.primary(0), backend.slabs::open));
         return backend;
@@ -367,7 +368,7 @@ final class NvidiaBackend implements GpuBackend {
 
     @Override
     public int loadLibrary(MemorySegment image, MemorySegment out, StringBuilder log) {
-        return images.loadLibrary(image, out, log, libraries::add);
+        return images.loadLibrary(image, out, log, library -> libraries.add(library, images.places()));
     }
 
     @Override
@@ -440,6 +441,11 @@ final class NvidiaBackend implements GpuBackend {
     @Override
     public List<ManagedVariables.Variable> variables(long module) {
         return managed.others(module);
+    }
+
+    @Override
+    public VariablePlaces variablePlaces() {
+        return images.places();
     }
 
     @Override

@@ -10,6 +10,8 @@ import io.hawser.worker.control.WorkerMessage;
 import io.hawser.worker.move.StateReader;
 import io.hawser.worker.swap.KeeperLink;
 import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -30,6 +32,7 @@ import java.util.function.Consumer;
  * sent to it. Session thread, except where a method says otherwise.
  */
 public final class Arrival {
+    private static final Logger LOG = System.getLogger(Arrival.class.getName());
     /** Slabs that the mover handles at a time. */
     private static final int MAX_OFFERED = 4;
     /** Offset of a staged image's number in the payload of hwsImageLoad, which the description fixes. */
@@ -145,9 +148,13 @@ public final class Arrival {
             record.set(ValueLayout.JAVA_INT, RecordLayout.CONTEXT_OFFSET, 0);
             header.read(record, 0);
         }
-        if (!kept.image().isEmpty() && !stage(kept.image(), record)) {
-            fail("the code of a module must be in the state");
-            return;
+        if (!kept.image().isEmpty()) {
+            if (!stage(kept.image(), record)) {
+                fail("the code of a module must be in the state");
+                return;
+            }
+            session.backend().variablePlaces().expect(state.variablesOf(record.get(ValueLayout.JAVA_LONG,
+                RecordLayout.HEADER_BYTES)));
         }
         session.moving().restate(record, header, (call, result) -> {
             calls.remove();
@@ -189,8 +196,10 @@ public final class Arrival {
     /** All objects exist: the rest of the state. */
     private void finish() {
         isReady = true;
+        long objectsMs = elapsedMs();
         try {
             writeVariables();
+            session.backend().variablePlaces().end();
             restoreEvents();
             session.objects().handles().setHighest(state.highest());
             session.turns().copies().interrupt(state.part()[0], state.part()[1]);
@@ -202,6 +211,8 @@ public final class Arrival {
             fail(e.getMessage());
             return;
         }
+        LOG.log(Level.INFO, "a session is restated: calls={0} objectsMs={1} variables={2} allMs={3}",
+            state.calls().size(), objectsMs, state.variables().size(), elapsedMs());
         mover.start(new KeeperLink.Listener() {
             @Override
             public void done(long slab, int result) {

@@ -64,6 +64,14 @@ record SessionState(LinkPosition position, long[] credit, int error, long[] part
     /** A variable of a module in a context, by the guest's ids. */
     record Variable(long module, long context, long address, MemorySegment content) {}
 
+    /** Places of a module's variables; none when they lie in several contexts. */
+    List<ManagedVariables.Variable> variablesOf(long module) {
+        List<Variable> its = variables.stream().filter(variable -> variable.module == module).toList();
+        boolean isOne = its.stream().map(Variable::context).distinct().count() <= 1;
+        return isOne ? its.stream().map(variable -> new ManagedVariables.Variable(variable.address,
+            variable.content.byteSize())).toList() : List.of();
+    }
+
     /**
      * Writes the state of a session that has stopped.
      *
