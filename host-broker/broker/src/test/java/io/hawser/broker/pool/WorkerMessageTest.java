@@ -73,7 +73,7 @@ class WorkerMessageTest {
             + "\"roundTrips\":3,\"bytesIn\":4,\"bytesOut\":5,\"refusedRecords\":6,\"kernels\":8,\"gpuTimeMs\":9,"
             + "\"waitedMs\":10,\"carrier\":\"rdma\",\"listener\":1,"
             + "\"result\":1,\"reason\":\"r\",\"error\":false,\"bytes\":5,\"column\":0,"
-            + "\"chargedBytes\":5,\"passed\":false,\"socket\":false,\"ms\":1,\"state\":0,\"sha256\":\""
+            + "\"chargedBytes\":5,\"passed\":false,\"socket\":false,\"stripes\":1,\"ms\":1,\"state\":0,\"sha256\":\""
             + "ab".repeat(32) + "\",\"name\":\""
             + "ab".repeat(16)
             + "\",\"handle\":\"" + "ab".repeat(64) + "\"}");

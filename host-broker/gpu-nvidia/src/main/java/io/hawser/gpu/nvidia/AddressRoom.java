@@ -30,8 +30,10 @@ final class AddressRoom implements AutoCloseable {
     private static final long LONGEST_BYTES = 1L << 40;
     /** Driver 580 takes 518 MiB for a context and longer ranges once a process; all else is shorter than this. */
     private static final long SHORTEST_BYTES = 256L << 20;
-    /** Room for short mappings. */
+    /** Room for short mappings, in openings that a context's range does not fit into. */
     private static final long OPENING_BYTES = 384L << 20;
+    /** The C library takes 128 MiB for each of several threads that begin to allocate memory. */
+    private static final int OPENINGS = 16;
 
     private static final Logger LOG = System.getLogger(AddressRoom.class.getName());
     private static final MethodHandle MAP = find("mmap", ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG,
@@ -58,18 +60,30 @@ final class AddressRoom implements AutoCloseable {
             room.fill(bytes);
         }
         room.fillToFloor();
-        Range first = room.taken.peekFirst();
-        if (first == null || first.bytes <= OPENING_BYTES) {
+        room.open();
+        return room;
+    }
+
+    /** Gives back parts of the first range for the mappings of other threads. */
+    private void open() {
+        Range whole = taken.poll();
+        if (whole == null || whole.bytes < LONGEST_BYTES) {
             LOG.log(Level.DEBUG, "no fixed addresses: the kernel gives too little room above 0x{0}",
                 Long.toHexString(FLOOR));
-            room.close();
-            return room;
+            if (whole != null) {
+                taken.add(whole);
+            }
+            close();
+            return;
         }
-        room.taken.removeFirst();
-        long kept = first.bytes - OPENING_BYTES;
-        unmap(first.address + kept, OPENING_BYTES);
-        room.taken.addFirst(new Range(first.address, kept));
-        return room;
+        long end = whole.address + whole.bytes;
+        for (int i = 0; i < OPENINGS; i++) {
+            end -= OPENING_BYTES;
+            unmap(end, OPENING_BYTES);
+            end -= PAGE_BYTES;
+            taken.add(new Range(end, PAGE_BYTES));
+        }
+        taken.add(new Range(whole.address, end - whole.address));
     }
 
     /** Takes ranges of one length while the kernel gives them above the floor. */
@@ -101,7 +115,8 @@ final class AddressRoom implements AutoCloseable {
         }
     }
 
-    private static long map(long address, long bytes, int flags) {
+    /** Takes addresses without memory; {@link #MAP_FAILED} where there are none. */
+    static long map(long address, long bytes, int flags) {
         try {
             return (long) MAP.invokeExact(address, bytes, PROT_NONE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0L);
@@ -110,7 +125,7 @@ final class AddressRoom implements AutoCloseable {
         }
     }
 
-    private static void unmap(long address, long bytes) {
+    static void unmap(long address, long bytes) {
         int result;
         try {
             result = (int) UNMAP.invokeExact(address, bytes);

@@ -4,6 +4,8 @@ import io.hawser.cuda.backend.FunctionInfo;
 import io.hawser.cuda.backend.ManagedVariables.Variable;
 import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.CudaNative;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -19,6 +21,7 @@ import java.util.function.LongConsumer;
 
 /** Device code: loads it, and finds its kernels and variables. A context must be current. Session thread only. */
 final class Images {
+    private static final Logger LOG = System.getLogger(Images.class.getName());
     static final int FATBIN_MAGIC = 0xBA55ED50; // fatbinary_section.h
     private static final int WRAPPER_MAGIC = 0x466243B1; // fatbinary_section.h
     private static final int WRAPPER_BYTES = 24;
@@ -38,7 +41,9 @@ final class Images {
 
     /** Takes the first memory for variables, in the current context of a new process. Returns 0. */
     int anchor() {
-        places = new NvidiaVariablePlaces(DriverStart.anchor(), new NvidiaVariablePlaces.DriverFillers());
+        long address = DriverStart.anchor();
+        LOG.log(Level.INFO, "the variables of device code begin at 0x{0}", Long.toHexString(address));
+        places = new NvidiaVariablePlaces(address, new NvidiaVariablePlaces.DriverFillers());
         return 0;
     }
 
