@@ -5,6 +5,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -34,11 +35,11 @@ final class CodeMemory implements CodeParts.Visitor {
      * Estimates an image.
      *
      * @param image PTX, machine code, or a sequence of fat binaries, with any content.
-     * @return bytes, 0 or more; at most {@link Long#MAX_VALUE}.
+     * @return bytes for any GPU, 0 or more; at most {@link Long#MAX_VALUE}.
      */
     static long bytes(MemorySegment image) {
         CodeMemory memory = new CodeMemory();
-        CodeParts.visit(image, memory);
+        CodeParts.visit(image, Set.of(), memory);
         return memory.bytes();
     }
 

@@ -6,6 +6,9 @@ import io.airlift.compress.v3.lz4.Lz4JavaDecompressor;
 import io.airlift.compress.v3.zstd.ZstdJavaDecompressor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
 
 /**
  * Unpacks an image into its PTX and machine code. An image of any content is safe to visit. Any thread.
@@ -18,6 +21,11 @@ final class CodeParts {
     static final long MAX_UNPACKED_BYTES = 256L << 20;
     private static final int HEADER_BYTES = 16; // of a fat binary
     private static final int ENTRY_BYTES = 64; // shortest header of an entry
+    private static final int KIND_ELF = 2;
+    private static final int KIND_OFFSET = 0;
+    private static final int ARCHITECTURE_OFFSET = 28; // 10 times the major number, and the minor one
+    private static final int FLAGS_OFFSET = 40;
+    private static final long FLAGS_SPECIFIC = 0x100000 | 0x200000; // for sm_90a, and for sm_100f
     private static final long FLAG_LZ4 = 0x2000;
     private static final long FLAG_ZSTD = 0x8000;
 
@@ -44,12 +52,14 @@ final class CodeParts {
     }
 
     /**
-     * Visits an image.
+     * Visits an image. Of several versions of the same code it visits only those that the driver may choose: machine
+     * code for the GPUs, or everything where a GPU has none.
      *
      * @param image PTX, machine code, or a sequence of fat binaries, with any content.
+     * @param architectures of the GPUs, as 90 for sm_90; empty to visit everything.
      * @param visitors receive its parts.
      */
-    static void visit(MemorySegment image, Visitor... visitors) {
+    static void visit(MemorySegment image, Set<Integer> architectures, Visitor... visitors) {
         int magic = image.byteSize() < Integer.BYTES ? 0 : image.get(ValueLayout.JAVA_INT_UNALIGNED, 0);
         if (magic != Images.FATBIN_MAGIC) {
             code(0, image, visitors);
@@ -63,12 +73,31 @@ final class CodeParts {
             if (headerBytes < HEADER_BYTES || bodyBytes < 0 || bodyBytes > image.byteSize() - at - headerBytes) {
                 break; // the driver rejects it
             }
-            visitEntries(binary, image.asSlice(at + headerBytes, bodyBytes), visitors);
+            List<Entry> entries = entries(image.asSlice(at + headerBytes, bodyBytes));
+            boolean isMachineCode = !architectures.isEmpty() && architectures.stream()
+                .allMatch(architecture -> entries.stream().anyMatch(entry -> entry.runsOn(architecture)));
+            for (Entry entry : entries) {
+                if (!isMachineCode || architectures.stream().anyMatch(entry::runsOn)) {
+                    visitEntry(binary, entry.header, entry.payload, visitors);
+                }
+            }
             at += headerBytes + bodyBytes + 7 & -8L;
         }
     }
 
-    private static void visitEntries(int binary, MemorySegment body, Visitor[] visitors) {
+    /** A version of the code. */
+    private record Entry(MemorySegment header, MemorySegment payload) {
+        /** Whether it is machine code that a GPU can run. */
+        boolean runsOn(int architecture) {
+            int its = header.get(ValueLayout.JAVA_INT_UNALIGNED, ARCHITECTURE_OFFSET);
+            boolean isSpecific = (header.get(ValueLayout.JAVA_LONG_UNALIGNED, FLAGS_OFFSET) & FLAGS_SPECIFIC) != 0;
+            return header.get(ValueLayout.JAVA_SHORT_UNALIGNED, KIND_OFFSET) == KIND_ELF
+                && (its == architecture || !isSpecific && its / 10 == architecture / 10 && its < architecture);
+        }
+    }
+
+    private static List<Entry> entries(MemorySegment body) {
+        List<Entry> entries = new ArrayList<>();
         long at = 0;
         while (body.byteSize() - at >= ENTRY_BYTES) {
             long headerBytes = Integer.toUnsignedLong(body.get(ValueLayout.JAVA_INT_UNALIGNED, at + 4));
@@ -76,14 +105,15 @@ final class CodeParts {
             if (headerBytes < ENTRY_BYTES || payloadBytes < 0 || payloadBytes > body.byteSize() - at - headerBytes) {
                 break;
             }
-            visitEntry(binary, body.asSlice(at, headerBytes), body.asSlice(at + headerBytes, payloadBytes), visitors);
+            entries.add(new Entry(body.asSlice(at, headerBytes), body.asSlice(at + headerBytes, payloadBytes)));
             at += headerBytes + payloadBytes;
         }
+        return entries;
     }
 
     private static void visitEntry(int binary, MemorySegment header, MemorySegment payload,
         Visitor[] visitors) {
-        long flags = header.get(ValueLayout.JAVA_LONG_UNALIGNED, 40);
+        long flags = header.get(ValueLayout.JAVA_LONG_UNALIGNED, FLAGS_OFFSET);
         if ((flags & (FLAG_LZ4 | FLAG_ZSTD)) == 0) {
             code(binary, payload, visitors);
             return;

@@ -10,7 +10,8 @@ import java.util.regex.Pattern;
 
 /**
  * The symbols of device code that the driver cannot list: the names of its variables, and whether its kernels allocate
- * memory. The driver alone decides which of the names the code that it loads really has. One thread.
+ * memory or print. A look for output costs each synchronisation some microseconds, which programs without printf()
+ * should not pay. The driver alone decides which of the names the code that it loads really has. One thread.
  */
 final class DeviceSymbols implements CodeParts.Visitor {
     /** Names that count, of each kind. A guest chooses them, and each costs a call of the driver. */
@@ -26,6 +27,8 @@ final class DeviceSymbols implements CodeParts.Visitor {
     private static final int MAX_SECTION_NAME = 16;
 
     private static final String ALLOCATOR = "malloc"; // operator new calls it, and so does cudaMalloc in kernels
+    private static final String PRINTER = "vprintf"; // printf() calls it
+    private static final int LONGEST_CALL = 7;
     private static final Pattern ALLOCATOR_CALL = Pattern.compile("\\b" + ALLOCATOR + "\\b");
     /** A declaration in PTX to its end or its initial value: attributes, the type, and names with dimensions. */
     private static final Pattern DECLARATION =
@@ -38,6 +41,7 @@ final class DeviceSymbols implements CodeParts.Visitor {
     private final Set<String> variables = new TreeSet<>();
     private boolean isComplete = true;
     private boolean mayAllocate;
+    private boolean mayPrint;
 
     /** Names that may be of managed variables, also of variables that another image defines. */
     Set<String> managed() {
@@ -52,6 +56,11 @@ final class DeviceSymbols implements CodeParts.Visitor {
     /** Whether {@link #variables} names each variable of the code. */
     boolean isComplete() {
         return isComplete;
+    }
+
+    /** Whether kernels may print. */
+    boolean mayPrint() {
+        return mayPrint;
     }
 
     /** Whether kernels may allocate memory by malloc(). */
@@ -76,6 +85,7 @@ final class DeviceSymbols implements CodeParts.Visitor {
     public void packed(int binary, long bytes) {
         isComplete = false; // the host cannot see it
         mayAllocate = true;
+        mayPrint = true;
     }
 
     private void addSymbols(MemorySegment elf) {
@@ -127,7 +137,9 @@ final class DeviceSymbols implements CodeParts.Visitor {
             int section = Short.toUnsignedInt(symbols.get(ValueLayout.JAVA_SHORT_UNALIGNED, at + 6));
             long nameAt = Integer.toUnsignedLong(symbols.get(ValueLayout.JAVA_INT_UNALIGNED, at));
             if (type != STT_OBJECT) {
-                mayAllocate |= ALLOCATOR.equals(text(text, nameAt, ALLOCATOR.length() + 1));
+                String name = text(text, nameAt, LONGEST_CALL + 1);
+                mayAllocate |= ALLOCATOR.equals(name);
+                mayPrint |= PRINTER.equals(name);
             } else if (section != SHN_UNDEF && (other & MANAGED) != 0) {
                 add(managed, text(text, nameAt, Integer.MAX_VALUE));
             } else if (sections.holdsVariables(section)) {
@@ -158,6 +170,7 @@ final class DeviceSymbols implements CodeParts.Visitor {
 
     private void addDeclared(String ptx) {
         mayAllocate |= ALLOCATOR_CALL.matcher(ptx).find();
+        mayPrint |= ptx.contains(PRINTER);
         Matcher declaration = DECLARATION.matcher(ptx);
         while (declaration.find()) {
             if (declaration.group(1) != null) {

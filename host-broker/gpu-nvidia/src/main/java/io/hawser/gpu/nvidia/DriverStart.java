@@ -4,12 +4,18 @@ import io.hawser.cuda.backend.NcclBackend;
 import io.hawser.cuda.generated.CudaNative;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.Set;
+import java.util.TreeSet;
 
 /** The first calls of the driver in a process. */
 final class DriverStart {
     private static final Logger LOG = System.getLogger(DriverStart.class.getName());
     /** CUDA 12.4, the first version whose driver reports a kernel's parameters; in the form of cuDriverGetVersion. */
     private static final int LEAST_VERSION = 12040;
+
+    private static final String FORCED_PTX = "CUDA_FORCE_PTX_JIT"; // for NVIDIA's driver
+    private static final int MAJOR = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+    private static final int MINOR = 76;
 
     private DriverStart() {}
 
@@ -30,6 +36,25 @@ final class DriverStart {
             NvidiaNccl.openNvml();
         }
         return count;
+    }
+
+    /** The architectures of the GPUs, as 90 for sm_90; empty when the driver compiles all PTX itself. */
+    static Set<Integer> architectures(int devices) {
+        if (!System.getenv().getOrDefault(FORCED_PTX, "0").equals("0")) {
+            return Set.of();
+        }
+        Set<Integer> architectures = new TreeSet<>();
+        for (int ordinal = 0; ordinal < devices; ordinal++) {
+            int number = ordinal;
+            int device = Natives.number(out -> CudaNative.cuDeviceGet(out, number), -1);
+            int major = Natives.number(out -> CudaNative.cuDeviceGetAttribute(out, MAJOR, device), 0);
+            int minor = Natives.number(out -> CudaNative.cuDeviceGetAttribute(out, MINOR, device), 0);
+            if (major == 0) {
+                return Set.of();
+            }
+            architectures.add(major * 10 + minor);
+        }
+        return architectures;
     }
 
     private static String cuda(int version) {

@@ -32,6 +32,7 @@ final class Images {
     private static final int[] JIT_OPTIONS = {3, 4, 5, 6}; // info log, its size, error log, its size
 
     private NvidiaVariablePlaces places = new NvidiaVariablePlaces(0, new NvidiaVariablePlaces.DriverFillers());
+    private Set<Integer> architectures = Set.of();
     private final Map<Long, Long> libraries = new HashMap<>(); // by the module that was made from them
     private final Map<Long, DeviceSymbols> symbols = new HashMap<>(); // by module or library
     private final Set<Long> printing = new HashSet<>(); // modules and libraries whose kernels may print
@@ -39,8 +40,13 @@ final class Images {
     private DeviceSymbols measuredSymbols;
     private boolean mayAllocate; // kernels that have been loaded so far
 
-    /** Takes the first memory for variables, in the current context of a new process. Returns 0. */
-    int anchor() {
+    /**
+     * Takes the first memory for variables, in the current context of a new process. Returns 0.
+     *
+     * @param gpus the architectures of all GPUs, as 90 for sm_90; empty if the driver may choose any version of code.
+     */
+    int anchor(Set<Integer> gpus) {
+        architectures = gpus;
         long address = DriverStart.anchor();
         LOG.log(Level.INFO, "the variables of device code begin at 0x{0}", Long.toHexString(address));
         places = new NvidiaVariablePlaces(address, new NvidiaVariablePlaces.DriverFillers());
@@ -56,7 +62,7 @@ final class Images {
     long bytes(MemorySegment image) {
         CodeMemory memory = new CodeMemory();
         measuredSymbols = new DeviceSymbols();
-        CodeParts.visit(image, memory, measuredSymbols);
+        CodeParts.visit(image, architectures, memory, measuredSymbols);
         measured = image;
         return memory.bytes();
     }
@@ -73,7 +79,7 @@ final class Images {
         }
         symbols.put(loaded, measuredSymbols);
         mayAllocate |= measuredSymbols.mayAllocate();
-        if (PrintSearch.mayPrint(image)) {
+        if (measuredSymbols.mayPrint()) {
             printing.add(loaded);
         }
         measured = MemorySegment.NULL;

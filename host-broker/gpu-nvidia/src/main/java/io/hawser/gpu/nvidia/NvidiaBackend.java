@@ -82,7 +82,7 @@ final class NvidiaBackend implements GpuBackend {
     static NvidiaBackend open() {
         NvidiaBackend backend = new NvidiaBackend(DriverStart.devices());
         try (AddressRoom room = AddressRoom.take()) {
-            inContext(backend.primary(0), backend.images::anchor);
+            inContext(backend.primary(0), () -> backend.images.anchor(DriverStart.architectures(backend.devices)));
         }
         Natives.check("cuMemHostAlloc", inContext(backend.primary(0), backend.slabs::open));
         return backend;

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Random;
@@ -59,6 +60,47 @@ class DeviceSymbolsTest {
         assertFalse(symbols(bytes("managed-" + mode)).mayAllocate());
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"none", "default", "speed", "size"})
+    void shouldFindKernelsThatPrint(String mode) throws IOException {
+        assertTrue(symbols(bytes("prints-" + mode)).mayPrint());
+        assertFalse(symbols(bytes("silent-" + mode)).mayPrint());
+        byte[] silent = bytes("silent-" + mode);
+        byte[] prints = bytes("prints-" + mode);
+        byte[] both = Arrays.copyOf(silent, (silent.length + 7 & -8) + prints.length);
+        System.arraycopy(prints, 0, both, silent.length + 7 & -8, prints.length);
+        assertTrue(symbols(both).mayPrint());
+        assertTrue(symbols(".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);").mayPrint());
+        assertFalse(symbols(".visible .entry k() { ret; }").mayPrint());
+    }
+
+    @Test
+    void shouldCountEntryTooLongToUnpackAsPrinting() throws IOException {
+        byte[] image = bytes("silent-size");
+        // The first entry follows the header of 16 bytes; its unpacked length is at offset 56.
+        MemorySegment.ofArray(image).set(ValueLayout.JAVA_LONG_UNALIGNED, 16 + 56, CodeParts.MAX_UNPACKED_BYTES + 1);
+        assertTrue(symbols(image).mayPrint());
+        assertFalse(symbols(image).isComplete());
+    }
+
+    /** The image has machine code for sm_80 and sm_90, and PTX of compute_90. */
+    @Test
+    void shouldReadTheVersionsThatTheDriverMayChoose() throws IOException {
+        assertEquals(Set.of("hopper"), versions(Set.of(90)));
+        assertEquals(Set.of("ampere"), versions(Set.of(80)));
+        assertEquals(Set.of("ampere"), versions(Set.of(86)));
+        assertEquals(Set.of("ampere", "hopper"), versions(Set.of(80, 90)));
+        assertEquals(Set.of("ampere", "hopper"), versions(Set.of(120)), "the driver compiles PTX for it");
+        assertEquals(Set.of("ampere", "hopper"), versions(Set.of(90, 120)));
+        assertEquals(Set.of("ampere", "hopper"), versions(Set.of()));
+    }
+
+    private static Set<String> versions(Set<Integer> architectures) throws IOException {
+        DeviceSymbols symbols = new DeviceSymbols();
+        CodeParts.visit(MemorySegment.ofArray(bytes("versions")), architectures, symbols);
+        return symbols.variables();
+    }
+
     @Test
     void shouldFindVariablesOfPtx() {
         assertEquals(Set.of("a", "b", "c"), symbols(".visible .global .align 4 .b8 a[40];\n.const .align 8 .f64 b = "
@@ -109,7 +151,7 @@ class DeviceSymbolsTest {
 
     private static DeviceSymbols symbols(byte[] image) {
         DeviceSymbols symbols = new DeviceSymbols();
-        CodeParts.visit(MemorySegment.ofArray(image), symbols);
+        CodeParts.visit(MemorySegment.ofArray(image), Set.of(), symbols);
         return symbols;
     }
 
