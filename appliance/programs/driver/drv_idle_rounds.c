@@ -6,10 +6,14 @@
  *   --rounds N    default 3
  *   --pause-ms N  time between two rounds; default 0
  *   --wait 1      prints READY after the first round, and goes on when the standard input ends; its last line then has
- *                 the seconds of the other rounds */
+ *                 the seconds of the other rounds
+ *   --until-end 1 prints READY after the first round, and does further rounds, at most --rounds, until the standard
+ *                 input ends; then it prints the longest time between the ends of two rounds */
 #include "check_driver.h"
 
+#include <poll.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAX_BLOCKS = 1024, PATTERN = 97 * 4096, MAX_WINDOWS = 256 };
 
@@ -63,12 +67,25 @@ int main(int argc, char **argv) {
         fill(i);
     }
     CUdeviceptr table = check_device(blocks, sizeof blocks);
-    double begun = check_seconds();
+    double begun = check_seconds(), last = 0, longest = 0;
+    long until_end = check_option("--until-end", 0);
     int sum = 0;
     for (int round = 1; round <= rounds; round++) {
         add(function, round);
         CU_OK(cuCtxSynchronize());
         sum += round;
+        if (until_end) {
+            double now = check_seconds();
+            longest = round > 1 && now - last > longest ? now - last : longest;
+            last = now;
+            if (round == 1) {
+                printf("READY\n");
+                fflush(stdout);
+            }
+            if (poll(&(struct pollfd) {.fd = STDIN_FILENO, .events = POLLIN}, 1, 0) > 0) {
+                rounds = round;
+            }
+        }
         if (round == 1 && check_option("--wait", 0)) {
             printf("READY\n");
             fflush(stdout);
@@ -86,6 +103,9 @@ int main(int argc, char **argv) {
         CU_OK(cuMemFree(blocks[i]));
     }
     CU_OK(cuMemFree(table));
+    if (until_end) {
+        check_measured("the longest time between two rounds was %.1f ms", longest * 1e3);
+    }
     if (check_option("--wait", 0) == 0) {
         return check_pass("%ld rounds over %d blocks of %d values", rounds, block_count, count);
     }

@@ -3,6 +3,7 @@ package io.hawser.check;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.io.InputStream;
 import java.net.HttpURLConnection;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
@@ -23,6 +24,7 @@ final class BrokerChild implements AutoCloseable {
     private static final Duration SESSION_END_LIMIT = Duration.ofSeconds(30);
     private static final Duration END_LIMIT = Duration.ofSeconds(30); // a keeper of swapped sessions frees its memory
     private static final int HTTP_TIMEOUT_MS = 60_000;
+    private static final int POST_TIMEOUT_MS = 300_000; // a move takes as long as its memory
     private static final int LOOK_EVERY_MS = 10;
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -148,15 +150,27 @@ final class BrokerChild implements AutoCloseable {
 
     /** Makes a token of a vGPU, in the guests' format. */
     String token(String vgpu) {
+        JsonNode answer = post("/api/v1/vgpus/" + vgpu + "/tokens", "{}");
+        if (!answer.has("token")) {
+            throw new CheckException("the broker does not make a token of " + vgpu + ": " + answer + "\n" + logEnd());
+        }
+        return answer.path("token").asText();
+    }
+
+    /** The REST interface's answer to a POST, also the problem with which it refuses. */
+    JsonNode post(String path, String body) {
         try {
-            HttpURLConnection connection = open("/api/v1/vgpus/" + vgpu + "/tokens");
+            HttpURLConnection connection = open(path);
+            connection.setReadTimeout(POST_TIMEOUT_MS);
             connection.setRequestMethod("POST");
             connection.setRequestProperty("Content-Type", "application/json");
             connection.setDoOutput(true);
-            connection.getOutputStream().write("{}".getBytes(StandardCharsets.UTF_8));
-            return JSON.readTree(connection.getInputStream()).path("token").asText();
+            connection.getOutputStream().write(body.getBytes(StandardCharsets.UTF_8));
+            InputStream answer = connection.getResponseCode() < HttpURLConnection.HTTP_BAD_REQUEST
+                ? connection.getInputStream() : connection.getErrorStream();
+            return answer == null ? JSON.createObjectNode() : JSON.readTree(answer);
         } catch (IOException e) {
-            throw new CheckException("the broker does not make a token of " + vgpu + ": " + e + "\n" + logEnd(), e);
+            throw new CheckException("the broker does not answer POST " + path + ": " + e + "\n" + logEnd(), e);
         }
     }
 

@@ -1,7 +1,6 @@
 package io.hawser.check;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -28,9 +27,8 @@ final class Frameworks {
     /** Runs at the same time while round trips are counted: each has a session and a framework in memory. */
     private static final int MOST_AT_ONCE = 8;
     private static final String HELPERS = "hawser_cases";
+    private static final Set<String> OTHERS = Set.of(HELPERS, "torch_steps"); // the second one is of --moves
     private static final String ENDING = ".py";
-    private static final Duration PROBE_LIMIT = Duration.ofSeconds(60);
-    private static final String LIBRARIES = "hawser.libraries.path";
     /** Scripts of several processes, one for each GPU, which exchange data. */
     private static final Set<String> COMMUNICATING = Set.of("torch_distributed");
     private static final String COMMUNICATION = "hawser.vgpus.default.communication=host";
@@ -76,7 +74,7 @@ final class Frameworks {
         for (String script : scripts()) {
             names.add(script);
             Guests.Started started = guests.startScript(null, null, settings.python, path(script), List.of("--list"));
-            children.await(started.process(), PROBE_LIMIT);
+            children.await(started.process(), PythonLibraries.LIMIT);
             ProgramRun run = ProgramRun.of(started, false, 0);
             if (run.isPassed()) {
                 run.out().lines().forEach(name -> names.add(script + ":" + name));
@@ -88,7 +86,7 @@ final class Frameworks {
     private List<String> scripts() {
         try (Stream<Path> files = Files.list(installation.frameworks())) {
             return files.map(file -> file.getFileName().toString()).filter(name -> name.endsWith(ENDING))
-                .map(name -> name.substring(0, name.length() - ENDING.length())).filter(name -> !name.equals(HELPERS))
+                .map(name -> name.substring(0, name.length() - ENDING.length())).filter(name -> !OTHERS.contains(name))
                 .sorted().toList();
         } catch (IOException e) {
             throw new CheckException("the scripts cannot be read: " + installation.frameworks(), e);
@@ -125,10 +123,10 @@ final class Frameworks {
         Instant began = Instant.now();
         Map<String, List<String>> wanted = wanted();
         List<String> broker = new ArrayList<>(settings.broker);
-        if (broker.stream().noneMatch(setting -> setting.startsWith(LIBRARIES + "="))) {
-            String folders = libraries();
+        if (broker.stream().noneMatch(setting -> setting.startsWith(PythonLibraries.SETTING + "="))) {
+            String folders = PythonLibraries.folders(guests, children, settings.python, path(HELPERS));
             if (!folders.isEmpty()) {
-                broker.add(LIBRARIES + "=" + folders);
+                broker.add(PythonLibraries.SETTING + "=" + folders);
             }
         }
         Map<String, List<String>> communicating = new LinkedHashMap<>(wanted);
@@ -163,23 +161,6 @@ final class Frameworks {
         }
         defects.addAll(BrokerLog.defects(workplace.folder().resolve(name + ".log")));
         return cases;
-    }
-
-    /** The wheels' folders and the broker's own. */
-    private String libraries() {
-        Guests.Started started = guests.startScript(null, null, settings.python, path(HELPERS), List.of());
-        if (!children.await(started.process(), PROBE_LIMIT) || started.process().exitValue() != 0) {
-            throw new CheckException("no Python: " + settings.python + " cannot run " + path(HELPERS) + "; name one by "
-                + "--python", CheckException.REFUSED);
-        }
-        try {
-            String folders = Files.readString(started.out(), StandardCharsets.UTF_8).strip();
-            String own = System.getenv().getOrDefault("HAWSER_LIBRARIES_PATH",
-                "/usr/local/cuda/lib64,/usr/lib/x86_64-linux-gnu");
-            return folders.isEmpty() ? "" : folders + "," + own;
-        } catch (IOException e) {
-            throw new CheckException("the folders of Python's wheels cannot be read: " + started.out(), e);
-        }
     }
 
     private List<FrameworkCase> run(String script, List<String> only, Set<Way> ways, BrokerChild broker) {

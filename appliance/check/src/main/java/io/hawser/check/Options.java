@@ -59,8 +59,8 @@ record Options(boolean help, boolean quick, boolean markdown, Optional<Path> jso
           --cuda-lib       folder of libcudart.so.13 for native runs, if the linker does not find it
           --keep           keeps logs and outputs, and prints their folder
 
-        As the first argument, --soak, --errors, --starts, --shares, --swaps or --frameworks selects another check,
-        which has a --help of its own.
+        As the first argument, --soak, --errors, --starts, --shares, --swaps, --moves or --frameworks selects another
+        check, which has a --help of its own.
 
         Exit code: 0 if all programs agree, 1 if one does not, 2 for a wrong command line, 3 if the check could not be
         carried out. A program that uses an unsupported function is named with that function, and is not a failure.

@@ -16,7 +16,8 @@ class UsageTest {
     static Stream<Arguments> shouldPrintItsUsage() {
         return Stream.of(Arguments.of("--soak", main(SoakMain::main)), Arguments.of("--starts", main(StartsMain::main)),
             Arguments.of("--errors", main(ErrorsMain::main)), Arguments.of("--frameworks", main(FrameworksMain::main)),
-            Arguments.of("--shares", main(SharesMain::main)), Arguments.of("--swaps", main(SwapsMain::main)));
+            Arguments.of("--shares", main(SharesMain::main)), Arguments.of("--swaps", main(SwapsMain::main)),
+            Arguments.of("--moves", main(MovesMain::main)));
     }
 
     private static Consumer<String[]> main(Consumer<String[]> main) {

@@ -177,7 +177,7 @@ class DistributionIT {
 
     /** Over TCP, which needs no room in /dev/shm. */
     @Test
-    void shouldMeasureSharesAndSwapping() throws Exception {
+    void shouldMeasureSharesSwapsAndMoves() throws Exception {
         Set<Path> before = leftovers();
         Path json = folder.resolve("sharing.json");
         Ended shares = launch("hawser-check", "--shares", "--backend", "software", "--ways", "tcp", "--sets", "equal2",
@@ -195,6 +195,12 @@ class DistributionIT {
             assertTrue(exchange.path(way).path("bytes").asLong() >= 20 << 20, exchange::toString);
             assertEquals(0, exchange.path(way).path("failed").asInt(-1), exchange::toString);
         }
+        Ended moves = launch("hawser-check", "--moves", "--backend", "software", "--mib", "8", "--moves", "1", "--json",
+            json.toString());
+        assertEquals(0, moves.exit(), moves::toString);
+        JsonNode memory = JSON.readTree(json.toFile()).at("/runs/0");
+        assertEquals(1, memory.path("moveMs").size(), memory::toString);
+        assertTrue(memory.path("longestStepMs").asDouble() > 0, memory::toString);
         assertEquals(before, leftovers(), "neither a region nor a folder is left");
     }
 
