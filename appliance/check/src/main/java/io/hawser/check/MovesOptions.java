@@ -40,8 +40,8 @@ record MovesOptions(boolean help, boolean isNvidia, Way carrier, List<String> se
         two GPUs the vGPU uses the one and the other in turn; with one GPU its sessions get other workers there.
 
           memory     drv_idle_rounds adds to all of its memory in rounds, and checks the values at the end
-          gpt, conv  PyTorch trains a small GPT, or convolutions with batch norms; the vGPU moves after each 50 steps,
-                     and the losses of all steps must have the same bits as without moves
+          gpt, conv  PyTorch trains a small GPT, or convolutions with batch norms; at least 50 steps lie between two
+                     moves, and the losses of all steps must have the same bits as without moves
 
         The table has the moves that ended well, the others, the time of the moves, and the longest time between two
         rounds or steps, without and with moves. A refused move is no failure; its reason is printed.
@@ -51,7 +51,7 @@ record MovesOptions(boolean help, boolean isNvidia, Way carrier, List<String> se
           --sets      the sets to run (NVIDIA: all; software: memory)
           --mib       memory of the set memory (NVIDIA: 20480; software: 64)
           --moves     number of moves of the set memory (4)
-          --steps     steps of training (400)
+          --steps     steps of training (2000)
           --python    the Python that has PyTorch ($HAWSER_PYTHON, or python3)
           --limit     longest wait for a program, in seconds (300)
           --setting   a setting of the broker; may be repeated
@@ -76,7 +76,7 @@ record MovesOptions(boolean help, boolean isNvidia, Way carrier, List<String> se
         List<String> sets = null;
         int mib = 0;
         int moves = 4;
-        int steps = 400;
+        int steps = 2000;
         String python = System.getenv().getOrDefault("HAWSER_PYTHON", "python3");
         int limitS = 300;
         List<String> settings = new ArrayList<>();

@@ -20,6 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Two vGPUs of 60 % of one GPU each. The one that is out leaves wholly after a second. */
+@LongTests
 class DeepSwapIT {
     private static final int MEBIBYTES = 32; // that a program uses
     private static final long LEAST_BYTES = (long) MEBIBYTES << 20;
