@@ -192,8 +192,8 @@ public final class Ledgers implements SharedMemory.Charges, AutoCloseable {
     }
 
     /**
-     * Allows another worker of the vGPU to hold the memory of a worker that has stopped for a move, beside the quota,
-     * until that worker has ended or {@link #endCopy}.
+     * Lets the memory of a worker count twice beside the quota, because another worker of the vGPU takes a copy. The
+     * worker has stopped for its move. Its end, or {@link #endCopy}, ends this.
      */
     public void allowCopy(Worker stopped) {
         LedgerSlot slot = byWorker.get(stopped);

@@ -11,10 +11,10 @@ import java.util.Deque;
 
 /**
  * Takes all room for long mappings above a fixed address, until it is closed. The kernel gives the highest room that is
- * free, and begins at a random address. With this a context that the driver makes meanwhile gets its range directly
- * below the fixed address, so that variables of device code have equal addresses in all workers (moving.md). The ranges
- * taken cost neither memory nor page tables. Other threads may map memory at the same time: short mappings get room
- * above. One thread.
+ * free, and begins at a random address. A context that the driver makes meanwhile gets its range directly below the
+ * fixed address. Variables of device code then have equal addresses in all workers (moving.md). The ranges taken cost
+ * neither memory nor page tables. Other threads may map memory at the same time: short mappings get room above. One
+ * thread.
  */
 final class AddressRoom implements AutoCloseable {
     /** Below the libraries of any process: the kernel moves them by at most 16 TiB from the end of the user's half. */
