@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.jboss.logging.Logger;
 
@@ -87,6 +88,8 @@ public final class Watcher {
     /** The C library reads these for its memory allocator and the number of processors, and works without them. */
     private static final Set<String> HARMLESS = Set.of("/proc/sys/vm/overcommit_memory", "/proc/stat",
         "/sys/devices/system/cpu/online", "/sys/devices/system/cpu/possible");
+    /** The driver names its threads, and works without the names. */
+    private static final Pattern THREAD_NAME = Pattern.compile("/proc/self/task/[0-9]{1,10}/comm");
     /** NCCL reads the secret of a communicator from it. */
     private static final String RANDOM = "/dev/urandom";
     private static final long STACK_BYTES = 256 * 1024;
@@ -195,7 +198,8 @@ public final class Watcher {
         answer.set(ValueLayout.JAVA_INT, RESPONSE_ERROR_OFFSET, error);
         SystemCalls.ioctl(listener, NOTIF_SEND, answer); // a failure means that the thread has ended: ignored
         boolean isAnswer = error == 0 || error == -SystemCalls.EEXIST || own != null && error == -SystemCalls.ENOENT;
-        boolean isHarmless = HARMLESS.contains(path) || moveCalls.isTried(number, path);
+        boolean isHarmless = HARMLESS.contains(path) || moveCalls.isTried(number, path)
+            || number == OPENAT && THREAD_NAME.matcher(path).matches();
         if (!isAnswer && !(isHarmless && moveCalls.isFew())) {
             refused(request, number, path, !isSearch(number, path));
         }

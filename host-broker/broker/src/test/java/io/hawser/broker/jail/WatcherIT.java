@@ -110,11 +110,12 @@ class WatcherIT {
             "stat:/dev/char/195:255", "unlink:/dev/char/195:0", "symlink:/dev/char/195:255",
             "0:/sys/devices/system/memory/block_size_bytes", "access:/dev/null", "0:/proc/devices",
             "access:/sys/module/nvidia/initstate", "access:/sys/module/nvidia_uvm/initstate",
-            "stat:/proc/driver/nvidia/gpus/0000:00:06.0/numa_status");
+            "stat:/proc/driver/nvidia/gpus/0000:00:06.0/numa_status", "0:/proc/self/task/4711/comm");
         assertEquals(List.of(), refusals);
         assertFalse(abuse.isDone());
         List<String> others = List.of("unlink:/usr/bin/nvidia-modprobe/x", "stat:/dev/char/1:3", "access:/etc/passwd",
             "access:/sys/module/ext4/initstate",
+            "0:/proc/self/task/4711/maps", "0:/proc/1/task/4711/comm",
             "0:/proc/driver/nvidia/gpus/0000:00:06.0/numa_status", "symlink:/dev/nvidia0", "0:/dev/char/195:0");
         assertEquals(others.size(), watchLogged(1, others.toArray(new String[0])).size());
     }

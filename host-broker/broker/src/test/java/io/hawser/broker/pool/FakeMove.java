@@ -178,7 +178,8 @@ final class FakeMove {
         } else if (is("silent-source")) {
             owesLateAnswer = true;
         } else if (is("refuse-source") || mode.startsWith(REFUSES_ONE)) {
-            FakeWorker.send("{\"type\":\"moveready\",\"reason\":\"it uses a graph\",\"bytes\":0,\"socket\":false}");
+            FakeWorker.send(
+                "{\"type\":\"moveready\",\"reason\":\"it uses a graph\",\"bytes\":0,\"socket\":false,\"stripes\":0}");
         } else {
             answer(is("no-socket") ? -1 : guest, descriptors);
         }
@@ -208,7 +209,8 @@ final class FakeMove {
         } catch (IOException e) {
             FakeWorker.fail("the state cannot be passed: " + e.getMessage());
         }
-        FakeWorker.send("{\"type\":\"moveready\",\"reason\":\"\",\"bytes\":" + STATE_BYTES + ",\"socket\":"
-            + (guest >= 0) + "}");
+        FakeWorker
+            .send("{\"type\":\"moveready\",\"reason\":\"\",\"stripes\":0,\"bytes\":" + STATE_BYTES + ",\"socket\":"
+                + (guest >= 0) + "}");
     }
 }
