@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Sessions whose memory goes to a keeper and comes back, on the software GPU. */
-@Timeout(20)
+@Timeout(120)
 class SwapTest {
     private static final long PAGE = DeviceArena.PAGE_BYTES;
     private static final long CHUNK = 64L << 20; // the keeper's unit
