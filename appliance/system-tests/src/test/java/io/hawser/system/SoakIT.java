@@ -10,6 +10,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** The short form of {@code appliance/soak}: one round to warm up, one to compare; at the end the broker is killed. */
+@LongTests
 class SoakIT {
     private static final Path LAUNCHER = Path.of(System.getProperty("hawser.root", "../..")).toAbsolutePath()
         .normalize().resolve("appliance/check/src/main/sh/hawser-check");
