@@ -402,12 +402,7 @@ class MoveIT {
         start(false);
         try (StripePeer fills = new StripePeer(first)) {
             int chunk = fills.joined();
-            byte[] header = new byte[RecordLayout.HEADER_BYTES + RecordLayout.FILL_FIXED_BYTES];
-            ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).putInt(RecordLayout.LENGTH_OFFSET, header.length + 8)
-                .putInt(RecordLayout.OPCODE_OFFSET, RecordLayout.CONTROL_FILL)
-                .putInt(RecordLayout.HEADER_BYTES + RecordLayout.FILL_CHUNK_OFFSET, chunk)
-                .putInt(RecordLayout.HEADER_BYTES + RecordLayout.FILL_BYTES_OFFSET, 8);
-            fills.sendRaw(header);
+            fills.begin(chunk, 8);
             byte[] data = Guest.random(8);
             JsonNode ready = leave();
             while (ready.path("reason").asText().isEmpty()) { // the worker has stopped before the header

@@ -170,8 +170,7 @@ final class Stripe {
 
     /** Waits for the next record, and before it for the end of a pause; false at the end of the connection. */
     private boolean awaitRecord() throws IOException, InterruptedException {
-        do {
-            event.poll(0);
+        while (true) {
             synchronized (parking) {
                 isParked = true;
                 while (isPaused && !isOver) {
@@ -182,8 +181,11 @@ final class Stripe {
                     return false;
                 }
             }
-        } while (!socket.await(event));
-        return true;
+            if (socket.await(event)) {
+                return true;
+            }
+            event.poll(0);
+        }
     }
 
     private int offset(int chunk) {
