@@ -1,5 +1,8 @@
 package io.hawser.gpu.nvidia;
 
+import static io.hawser.cuda.generated.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+import static io.hawser.cuda.generated.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
+
 import io.hawser.cuda.backend.NcclBackend;
 import io.hawser.cuda.generated.CudaNative;
 import java.lang.System.Logger;
@@ -14,8 +17,6 @@ final class DriverStart {
     private static final int LEAST_VERSION = 12040;
 
     private static final String FORCED_PTX = "CUDA_FORCE_PTX_JIT"; // for NVIDIA's driver
-    private static final int MAJOR = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-    private static final int MINOR = 76;
 
     private DriverStart() {}
 
@@ -47,8 +48,8 @@ final class DriverStart {
         for (int ordinal = 0; ordinal < devices; ordinal++) {
             int number = ordinal;
             int device = Natives.number(out -> CudaNative.cuDeviceGet(out, number), -1);
-            int major = Natives.number(out -> CudaNative.cuDeviceGetAttribute(out, MAJOR, device), 0);
-            int minor = Natives.number(out -> CudaNative.cuDeviceGetAttribute(out, MINOR, device), 0);
+            int major = NvidiaBackend.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+            int minor = NvidiaBackend.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
             if (major == 0) {
                 return Set.of();
             }

@@ -128,7 +128,7 @@ final class NvidiaBackend implements GpuBackend {
     }
 
     /** A CUdevice_attribute; 0 if the driver does not know it. */
-    private static int attribute(int attribute, int device) {
+    static int attribute(int attribute, int device) {
         return Natives.number(out -> CudaNative.cuDeviceGetAttribute(out, attribute, device), 0);
     }
 
