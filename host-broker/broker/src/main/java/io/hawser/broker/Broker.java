@@ -62,6 +62,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -270,8 +271,9 @@ public final class Broker {
         return pools.state().devices();
     }
 
-    private String elsewhere(String vgpu, boolean overTls) {
-        return membership == null ? null : membership.pool().addressOf(vgpu, overTls);
+    private CompletionStage<String> elsewhere(String vgpu, boolean overTls) {
+        return membership == null ? CompletableFuture.completedFuture(null)
+            : membership.whereabouts().of(vgpu, overTls);
     }
 
     private boolean hasRegion(String vgpu) {

@@ -157,7 +157,7 @@ public final class BrokerPool implements Admission, Acts.Shared {
 
     /** A vGPU that this broker does not have. */
     public Optional<VgpuView> elsewhere(String name) {
-        return pool.find(name).filter(row -> !isMine(row)).map(row -> view(row, tokens.of(name).size()));
+        return notMine(name).map(row -> view(row, tokens.of(name).size()));
     }
 
     /** Name of a vGPU's broker; empty when it has none. */
@@ -165,9 +165,14 @@ public final class BrokerPool implements Admission, Acts.Shared {
         return pool.find(vgpu).flatMap(row -> broker(row.broker())).map(PeerBroker::name).orElse(PeerBroker.NONE);
     }
 
+    /** A vGPU of the pool that another broker has, or none, as far as the tables say. */
+    Optional<VgpuStore.Kept> notMine(String vgpu) {
+        return pool.find(vgpu).filter(row -> !isMine(row));
+    }
+
     /** The other broker that has a vGPU, also a silent one; empty when this broker or none has it. */
     Optional<PeerBroker> holder(String vgpu) {
-        return pool.find(vgpu).filter(row -> !isMine(row)).flatMap(row -> broker(row.broker()));
+        return notMine(vgpu).flatMap(row -> broker(row.broker()));
     }
 
     /**
@@ -239,7 +244,7 @@ public final class BrokerPool implements Admission, Acts.Shared {
         if (!admitsSome()) {
             return problem();
         }
-        return pool.find(vgpu).filter(row -> !isMine(row)).map(row -> {
+        return notMine(vgpu).map(row -> {
             String problem = problem(row);
             return "another broker has the vGPU: vgpu=" + vgpu + ": "
                 + (problem.isEmpty() ? "broker=" + brokerName(vgpu) : problem);

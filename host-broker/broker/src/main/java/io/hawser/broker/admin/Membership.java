@@ -31,6 +31,7 @@ public final class Membership implements AutoCloseable {
 
     private final BrokerPool pool;
     private final PoolPlaces places;
+    private final Whereabouts whereabouts;
     private final Acts acts;
     private final Errands errands;
     private final Database database;
@@ -110,6 +111,7 @@ public final class Membership implements AutoCloseable {
         pool = new BrokerPool(parts.loop, acts, database, parts.vgpus, parts.tokens, parts.service,
             parts.hasRegion, me);
         places = new PoolPlaces(pool, acts, new AppliedWaits(database), parts.vgpus);
+        whereabouts = new Whereabouts(parts.loop, acts, pool);
         errands = new Errands(database, pool::me, parts.service, parts.sessions);
         acts.share(pool);
         parts.service.join(pool, places, errands);
@@ -157,6 +159,11 @@ public final class Membership implements AutoCloseable {
     /** The removal of brokers from the pool. */
     public PoolPlaces places() {
         return places;
+    }
+
+    /** The other brokers' addresses for guests. */
+    public Whereabouts whereabouts() {
+        return whereabouts;
     }
 
     /** Acts on what other brokers have. */

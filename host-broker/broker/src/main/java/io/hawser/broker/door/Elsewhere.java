@@ -1,5 +1,7 @@
 package io.hawser.broker.door;
 
+import java.util.concurrent.CompletionStage;
+
 /** Finds the broker of a pool that holds a vGPU, for guests that come to another one. */
 @FunctionalInterface
 public interface Elsewhere {
@@ -9,9 +11,10 @@ public interface Elsewhere {
      *
      * @param vgpu name of the token's vGPU.
      * @param overTls whether the guest came over TLS, and needs the other broker's address for TLS.
-     * @return {@code host:port} or {@code [v6]:port}, ASCII, at most {@code RecordLayout.MAX_ADDRESS_BYTES}; guests
-     *     refuse anything else. null when this broker holds the vGPU, when no broker does, or when the other broker has
-     *     no address of this kind: this broker then serves or refuses the guest itself.
+     * @return completes on the event loop, at once where this broker holds the vGPU: {@code host:port} or
+     *     {@code [v6]:port}, ASCII, at most {@code RecordLayout.MAX_ADDRESS_BYTES}; guests refuse anything else. null
+     *     when this broker holds the vGPU, when no broker does, or when the other broker has no address of this kind:
+     *     this broker then serves or refuses the guest itself.
      */
-    String of(String vgpu, boolean overTls);
+    CompletionStage<String> of(String vgpu, boolean overTls);
 }

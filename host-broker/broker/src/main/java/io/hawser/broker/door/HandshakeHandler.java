@@ -23,6 +23,8 @@ import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.time.Instant;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
@@ -34,7 +36,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     private static final int LINGER_MS = 1000;
     private static final String TOO_EARLY = "the guest must send nothing between PROOF and WELCOME";
 
-    private enum Step { HELLO, PROOF, ADMITTED, ANSWERED, REFUSED, HANDED_OVER }
+    private enum Step { HELLO, PROOF, PROVED, ADMITTED, ANSWERED, REFUSED, HANDED_OVER }
 
     private final DoorContext door;
     private final HandshakeDecoder decoder;
@@ -96,7 +98,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             switch (step) {
                 case HELLO -> receiveHello(context, (byte[]) message);
                 case PROOF -> receiveProof(context, (byte[]) message);
-                case ADMITTED -> refuse(context, Refusal.PROTOCOL, TOO_EARLY);
+                case PROVED, ADMITTED -> refuse(context, Refusal.PROTOCOL, TOO_EARLY);
                 case ANSWERED, REFUSED, HANDED_OVER -> LOG.tracef("dropped after the handshake: peer=%s", address);
             }
         } catch (HandshakeRecords.MalformedException e) {
@@ -144,22 +146,37 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             refuse(context, Refusal.TOKEN, challenge.refusal());
             return;
         }
-        Instant now = Instant.now();
-        if (token.get().isExpired(now)) {
+        if (token.get().isExpired(Instant.now())) {
             refuse(context, Refusal.TOKEN, "the token has expired: expires=" + token.get().expires());
             return;
         }
+        step = Step.PROVED;
         // A session stays where it began, so a JOIN is always for this broker.
-        String elsewhere = given.purpose() == HandshakeProof.Purpose.JOIN ? null
-            : door.elsewhere().of(token.get().vgpu(), isOverTls());
+        CompletionStage<String> elsewhere = given.purpose() == HandshakeProof.Purpose.JOIN
+            ? CompletableFuture.completedFuture(null) : door.elsewhere().of(token.get().vgpu(), isOverTls());
+        elsewhere.thenAccept(address -> proved(context, given, token.get(), address)).exceptionally(failure -> {
+            exceptionCaught(context, failure.getCause());
+            return null;
+        });
+    }
+
+    /**
+     * Serves the guest or sends it on.
+     *
+     * @param elsewhere the address of the vGPU's broker; null for this one.
+     */
+    private void proved(ChannelHandlerContext context, HandshakeRecords.Proof given, Token token, String elsewhere) {
+        if (step != Step.PROVED || !context.channel().isActive()) {
+            return; // the guest was refused or has left meanwhile
+        }
         if (elsewhere != null) {
             refuse(context, Refusal.MOVED, elsewhere);
             return;
         }
-        door.tokens().markUsed(hello.keyId(), now, challenge.isOld());
+        door.tokens().markUsed(hello.keyId(), Instant.now(), challenge.isOld());
         if (given.purpose() == HandshakeProof.Purpose.STATUS) {
             step = Step.ANSWERED;
-            sendLast(context, HandshakeRecords.status(door.status().of(token.get().vgpu(),
+            sendLast(context, HandshakeRecords.status(door.status().of(token.vgpu(),
                 StatusText.MAX_BYTES)));
             return;
         }
@@ -170,7 +187,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             refuse(context, Refusal.PROTOCOL, TOO_EARLY);
             return;
         }
-        vgpu = token.get().vgpu();
+        vgpu = token.vgpu();
         if (given.purpose() == HandshakeProof.Purpose.JOIN) {
             join(context, given.join());
             return;

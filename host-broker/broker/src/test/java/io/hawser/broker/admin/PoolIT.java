@@ -18,6 +18,7 @@ import io.hawser.broker.model.StartException;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.model.VgpuState;
 import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.store.PeerStore;
 import io.hawser.broker.store.TestPostgres;
 import io.hawser.shm.wire.RecordLayout;
 import java.nio.file.Path;
@@ -199,6 +200,38 @@ class PoolIT {
         assertNull(pool(left).addressOf("far", true), "the broker has no port for TLS");
         assertNull(pool(right).addressOf("far", false));
         assertNull(pool(left).addressOf("nothing", false));
+    }
+
+    @Test
+    void shouldReadTheDatabaseBeforeItSendsAGuestAway() throws Exception {
+        TestBroker left = start("left");
+        TestBroker right = start("right");
+        awaitGpus(left, 2);
+        awaitGpus(right, 2);
+        done(left.broker().vgpuService().create("moving", draft(QUARTER, "any"), "left"));
+        TokenService.Made token = left.token("moving");
+        right.broker().membership().orElseThrow().close(); // it reads no changes by itself from here on
+        execute("update vgpu set broker = (select id from broker where name = 'right') where name = 'moving'; "
+            + "insert into pool_log (revision, stamp, kind, name) select max(revision) + 1, 1, 'VGPU', 'moving' "
+            + "from pool_log; notify " + PeerStore.CHANNEL);
+        assertTrue(pool(right).notMine("moving").isPresent());
+        assertEquals(RecordLayout.CONTROL_WELCOME, opcode(right, token));
+        assertTrue(has(right, "moving"));
+    }
+
+    @Test
+    void shouldSendAGuestAwayByItsTablesWhileTheDatabaseIsAway() throws Exception {
+        TestBroker left = start("left");
+        TestBroker right = start("right");
+        awaitGpus(left, 2);
+        awaitGpus(right, 2);
+        done(left.broker().vgpuService().create("far", draft(QUARTER, "any"), "left"));
+        TokenService.Made token = left.token("far");
+        server.kill();
+        try (TestGuest guest = new TestGuest(right.broker())) {
+            guest.handshake(token.token().keyId(), token.secret());
+            assertEquals(RecordLayout.REFUSED_MOVED, guest.receive().refusedCode());
+        }
     }
 
     @Test

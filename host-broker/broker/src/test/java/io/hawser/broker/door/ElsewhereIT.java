@@ -20,6 +20,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
@@ -48,6 +49,7 @@ class ElsewhereIT {
     private static TestCertificates certificates;
     private static EpollEventLoopGroup group;
     private static FrontDoor door;
+    private static volatile CompletableFuture<String> answer; // null for one at once
 
     @BeforeAll
     static void open() throws Exception {
@@ -61,7 +63,7 @@ class ElsewhereIT {
             certificates.key("server").toString())), TOKENS, null, null, null, listener(), TestBroker.DESCRIPTION_HASH,
             (vgpu, overTls) -> {
                 QUESTIONS.add(new Question(vgpu, overTls));
-                return overTls ? TLS : PLAIN;
+                return answer == null ? CompletableFuture.completedFuture(overTls ? TLS : PLAIN) : answer;
             });
         door.open();
     }
@@ -81,6 +83,7 @@ class ElsewhereIT {
     void forget() {
         QUESTIONS.clear();
         HEARD.clear();
+        answer = null;
     }
 
     private static Token token(String keyId, Instant expires) {
@@ -180,5 +183,57 @@ class ElsewhereIT {
             assertMoved(guest, PLAIN);
         }
         assertEquals(List.of(), group.next().submit(TOKENS::takeUsed).get());
+    }
+
+    @Test
+    void shouldSendGuestWhenTheAnswerComesLater() throws Exception {
+        answer = new CompletableFuture<>();
+        try (TestGuest guest = plain()) {
+            guest.handshake("known", SECRET);
+            QUESTIONS.take();
+            group.next().execute(() -> answer.complete(PLAIN));
+            assertMoved(guest, PLAIN);
+        }
+    }
+
+    @Test
+    void shouldRefuseGuestThatSpeaksBeforeTheAnswer() throws Exception {
+        answer = new CompletableFuture<>();
+        try (TestGuest guest = plain()) {
+            guest.handshake("known", SECRET);
+            QUESTIONS.take();
+            guest.send(TestGuest.hello(RecordLayout.HANDSHAKE_VERSION, TestBroker.DESCRIPTION_HASH, "known"));
+            assertEquals(RecordLayout.REFUSED_PROTOCOL, guest.receive().refusedCode());
+            assertEquals(new Heard(Refusal.PROTOCOL, true), HEARD.take());
+            group.next().submit(() -> answer.complete(PLAIN)).get();
+            assertTrue(guest.closed(), "a refused guest may get no second answer");
+        }
+        assertTrue(HEARD.isEmpty(), HEARD.toString());
+    }
+
+    @Test
+    void shouldForgetGuestThatLeavesBeforeTheAnswer() throws Exception {
+        CompletableFuture<String> late = new CompletableFuture<>();
+        answer = late;
+        try (TestGuest guest = plain()) {
+            guest.handshake("known", SECRET);
+            QUESTIONS.take();
+        }
+        answer = null;
+        try (TestGuest next = plain()) { // the loop has seen the first one's end before it answers this one
+            next.handshake("known", SECRET);
+            assertMoved(next, PLAIN);
+        }
+        group.next().submit(() -> late.complete(PLAIN)).get();
+        assertTrue(HEARD.isEmpty(), HEARD.toString());
+    }
+
+    @Test
+    void shouldTellGuestOfAnAnswerThatFails() throws Exception {
+        answer = CompletableFuture.failedFuture(new IllegalStateException("of the test"));
+        try (TestGuest guest = plain()) {
+            guest.handshake("known", SECRET);
+            assertEquals(RecordLayout.REFUSED_INTERNAL, guest.receive().refusedCode());
+        }
     }
 }
