@@ -5,6 +5,7 @@ import io.hawser.shm.os.Descriptors;
 import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.control.BrokerMessage;
 import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.move.SessionStream;
 import io.hawser.worker.move.SlabMover;
 import io.hawser.worker.session.Arrival;
 import io.hawser.worker.session.Departure;
@@ -61,10 +62,18 @@ final class Moves {
             throw new IOException("the way to a mover must follow a state: descriptor=" + descriptor);
         }
         try {
-            arrival = new Arrival(state, new KeeperLink(descriptor), broker);
+            arrival = Arrival.fromHere(state, new KeeperLink(descriptor), broker);
         } finally {
             Descriptors.close(state);
         }
+    }
+
+    /** Takes the connection by which the session that follows comes from another broker, and waits for its state. */
+    void receive(int descriptor) throws IOException {
+        if (session != null || mover != null || state >= 0 || arrival != null || descriptor < 0) {
+            throw new IOException("a session must come once, before it is assigned: descriptor=" + descriptor);
+        }
+        arrival = Arrival.fromAfar(new SessionStream(descriptor), broker);
     }
 
     /** The arrival of the session that follows; null for one that begins here. */
@@ -88,10 +97,15 @@ final class Moves {
     }
 
     /** Lets the session leave. */
-    void leave(int descriptor) throws IOException {
+    void leave(BrokerMessage.MoveOut order, int descriptor) throws IOException {
         if (session == null || passage == null || descriptor < 0) {
             throw new IOException("a session must exist to leave, and get a way to its mover: descriptor="
                 + descriptor);
+        }
+        if (!order.address().isEmpty()) {
+            SessionStream stream = new SessionStream(descriptor);
+            session.serveLater(() -> session.moving().leave(stream, order.address(), broker), 0);
+            return;
         }
         KeeperLink way = new KeeperLink(descriptor);
         session.serveLater(() -> session.moving().leave(way, passage, broker), 0);

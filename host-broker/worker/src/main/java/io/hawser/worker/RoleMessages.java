@@ -56,7 +56,12 @@ abstract class RoleMessages implements BrokerMessage.Handler {
 
     @Override
     public final void handle(BrokerMessage.MoveOut out, int descriptor) throws IOException {
-        moves.leave(descriptor);
+        moves.leave(out, descriptor);
+    }
+
+    @Override
+    public final void handle(BrokerMessage.MoveStream stream, int descriptor) throws IOException {
+        moves.receive(descriptor);
     }
 
     @Override

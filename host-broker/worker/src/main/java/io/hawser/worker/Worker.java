@@ -182,7 +182,7 @@ public final class Worker {
             quota = MemoryQuota.alone(backend.deviceCount(), assign.memoryBytes());
         }
         SessionOptions options = new SessionOptions(assign.sessionId(), assign.vgpu(), quota, assign.peer(),
-            assign.program(), CreditWindow.DEFAULT_BYTES, fabric.answer());
+            assign.program(), CreditWindow.DEFAULT_BYTES, fabric.answer(), assign.mayLeave());
         session = new Session(options, backend, link, Calls.perThreadStreams(backend), this::sessionEnded);
         images = new SharedImages(assign.images(), this::send, session.completions()::add);
         session.useImages(images);

@@ -72,9 +72,12 @@ public final class Outbox {
      * @param deviceCount devices that the session sees.
      * @param creditWindowBytes size of the credit window.
      * @param descriptionHash of the API description that this worker was built with.
+     * @param mayLeave whether LEAVE may follow some day.
      */
-    public void welcome(long sessionId, int deviceCount, long creditWindowBytes, long descriptionHash) {
-        control(RecordLayout.CONTROL_WELCOME, RecordLayout.WELCOME_FIXED_BYTES);
+    public void welcome(long sessionId, int deviceCount, long creditWindowBytes, long descriptionHash,
+        boolean mayLeave) {
+        writer.begin(RecordLayout.CONTROL_WELCOME, 0, 0, 0, mayLeave ? RecordLayout.FLAG_MAY_LEAVE : 0)
+            .fixed(RecordLayout.WELCOME_FIXED_BYTES);
         writer.i32(RecordLayout.WELCOME_PROTOCOL_VERSION_OFFSET, RecordLayout.PROTOCOL_VERSION);
         writer.i32(RecordLayout.WELCOME_DEVICE_COUNT_OFFSET, deviceCount);
         writer.i64(RecordLayout.WELCOME_SESSION_ID_OFFSET, sessionId);
@@ -104,6 +107,29 @@ public final class Outbox {
     private static String cut(String text) {
         return text.getBytes(StandardCharsets.UTF_8).length <= RecordLayout.MAX_TEXT_BYTES ? text
             : text.substring(0, Math.min(text.length(), RecordLayout.MAX_TEXT_BYTES / 4));
+    }
+
+    /**
+     * Appends LEAVE.
+     *
+     * @param address of the broker where the guest shall connect.
+     */
+    public void leave(String address) {
+        control(RecordLayout.CONTROL_LEAVE, RecordLayout.LEAVE_FIXED_BYTES);
+        writer.string(RecordLayout.LEAVE_ADDRESS_OFFSET, address);
+        append(writer, writer.end());
+    }
+
+    /** Appends STAY: the guest that has left goes on here. */
+    public void stay() {
+        control(RecordLayout.CONTROL_STAY, RecordLayout.STAY_FIXED_BYTES);
+        append(writer, writer.end());
+    }
+
+    /** Appends RESUMED: the guest that has come from another broker goes on here. */
+    public void resumed() {
+        control(RecordLayout.CONTROL_RESUMED, RecordLayout.RESUMED_FIXED_BYTES);
+        append(writer, writer.end());
     }
 
     /**

@@ -51,6 +51,7 @@ public sealed interface BrokerMessage {
         void handle(Mover message, int descriptor) throws IOException;
         void handle(MoveSide message, int descriptor) throws IOException;
         void handle(MoveOut message, int descriptor) throws IOException;
+        void handle(MoveStream message, int descriptor) throws IOException;
         void handle(MoveIn message, int descriptor) throws IOException;
         void handle(MoveLink message, int descriptor) throws IOException;
         void handle(MoveEnd message, int descriptor) throws IOException;
@@ -70,13 +71,14 @@ public sealed interface BrokerMessage {
      * @param place the guest's place in its region; null when the descriptor is a socket.
      * @param rdma the guest's end of RDMA, in hexadecimal; null when it has offered none.
      * @param rdmaRefusal why the session may not use RDMA; null when it may.
+     * @param mayLeave whether the session may follow its vGPU to another broker.
      */
     record Assign(long sessionId, String vgpu, long memoryBytes, String peer, String program, List<String> images,
-        SharedRegion.Place place, String rdma, String rdmaRefusal) implements BrokerMessage {
+        SharedRegion.Place place, String rdma, String rdmaRefusal, boolean mayLeave) implements BrokerMessage {
         /** For a guest that has offered no RDMA. */
         public Assign(long sessionId, String vgpu, long memoryBytes, String peer, String program, List<String> images,
             SharedRegion.Place place) {
-            this(sessionId, vgpu, memoryBytes, peer, program, images, place, null, null);
+            this(sessionId, vgpu, memoryBytes, peer, program, images, place, null, null, false);
         }
 
         @Override
@@ -357,10 +359,14 @@ public sealed interface BrokerMessage {
     }
 
     /**
-     * Stop the session, write its state, and offer its slabs to the mover. The message carries the worker's end of a
-     * socket to the mover. The worker replies with {@link WorkerMessage.MoveReady}.
+     * Stop the session and give it away. For a worker of the same broker, write its state and offer its slabs to the
+     * mover; the message carries the worker's end of a socket to the mover. For another broker, let the guest connect
+     * there, and send the session by the connection that the message carries. The worker replies with
+     * {@link WorkerMessage.MoveReady}.
+     *
+     * @param address of the other broker, for the guest; empty for the same one.
      */
-    record MoveOut() implements BrokerMessage {
+    record MoveOut(String address) implements BrokerMessage {
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);
@@ -369,6 +375,14 @@ public sealed interface BrokerMessage {
 
     /** The session that follows comes from another worker. The message carries its state. */
     record MoveIn() implements BrokerMessage {
+        @Override
+        public void accept(Handler handler, int descriptor) throws IOException {
+            handler.handle(this, descriptor);
+        }
+    }
+
+    /** The session that follows comes from a worker of another broker. The message carries the connection from it. */
+    record MoveStream() implements BrokerMessage {
         @Override
         public void accept(Handler handler, int descriptor) throws IOException {
             handler.handle(this, descriptor);

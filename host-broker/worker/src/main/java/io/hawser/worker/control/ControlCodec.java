@@ -46,7 +46,7 @@ public final class ControlCodec {
             case ASSIGN -> new BrokerMessage.Assign(number(node, "sessionId"), node.path("vgpu").asText(""),
                 number(node, "memoryBytes"), node.path("peer").asText(""), node.path("program").asText(""),
                 texts(node, "images"), place(node), node.path("rdma").asText(null),
-                node.path("rdmaRefusal").asText(null));
+                node.path("rdmaRefusal").asText(null), node.path("mayLeave").asBoolean());
             case LEDGER -> new BrokerMessage.Ledger(small(node, "slots"), small(node, "slot"), texts(node, "gpus"),
                 numbers(node, "contextBytes"));
             case STORE -> new BrokerMessage.Store(node.path("sha256").asText(""));
@@ -73,7 +73,8 @@ public final class ControlCodec {
             case RESTORE -> new BrokerMessage.Restore(small(node, "pid"));
             case MOVER -> new BrokerMessage.Mover();
             case MOVE_SIDE -> new BrokerMessage.MoveSide(small(node, "pair"), node.path("source").asBoolean());
-            case MOVE_OUT -> new BrokerMessage.MoveOut();
+            case MOVE_OUT -> new BrokerMessage.MoveOut(node.path("address").asText(""));
+            case MOVE_STREAM -> new BrokerMessage.MoveStream();
             case MOVE_IN -> new BrokerMessage.MoveIn();
             case MOVE_LINK -> new BrokerMessage.MoveLink();
             case MOVE_END -> new BrokerMessage.MoveEnd(node.path("moved").asBoolean());

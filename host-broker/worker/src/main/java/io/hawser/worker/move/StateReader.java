@@ -50,6 +50,11 @@ public final class StateReader implements AutoCloseable {
         return new StateReader(Arena.ofShared(), memory);
     }
 
+    /** Reads memory of an arena, which {@link #close} closes. */
+    static StateReader of(Arena arena, MemorySegment memory) {
+        return new StateReader(arena, memory);
+    }
+
     /** Reads a number of 4 bytes. */
     public int i32() throws IOException {
         return memory.get(I32, take(Integer.BYTES));

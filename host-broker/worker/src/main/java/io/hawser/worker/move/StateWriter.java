@@ -56,6 +56,12 @@ public final class StateWriter implements AutoCloseable {
         return at;
     }
 
+    /** Copies all to memory of its own. */
+    public MemorySegment copy() {
+        return Arena.ofAuto().allocate(Math.max(1, used), Long.BYTES).asSlice(0, used)
+            .copyFrom(memory.asSlice(0, used));
+    }
+
     /**
      * Copies all to memory that nobody can write any more.
      *

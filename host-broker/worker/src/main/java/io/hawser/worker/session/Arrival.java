@@ -7,6 +7,7 @@ import io.hawser.shm.wire.RecordLayout;
 import io.hawser.worker.channel.LinkPosition;
 import io.hawser.worker.channel.RecordHeader;
 import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.move.SessionStream;
 import io.hawser.worker.move.StateReader;
 import io.hawser.worker.swap.KeeperLink;
 import java.io.IOException;
@@ -18,55 +19,70 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * A session comes from another worker (moving.md). It makes all objects again, gets the bytes of its slabs from the
- * mover, and serves its guest after the broker's commit. Until then the guest is the other worker's, and nothing is
- * sent to it. Session thread, except where a method says otherwise.
+ * A session comes from another worker (moving.md). It makes all objects again, gets the contents of its slabs, and
+ * serves its guest after the broker's commit. Until then the guest is the other worker's, and nothing is sent to it.
+ * Session thread, except where a method says otherwise.
  */
 public final class Arrival {
     private static final Logger LOG = System.getLogger(Arrival.class.getName());
-    /** Slabs that the mover handles at a time. */
-    private static final int MAX_OFFERED = 4;
     /** Offset of a staged image's number in the payload of hwsImageLoad, which the description fixes. */
     private static final int BLOB_ID_OFFSET = 8;
 
     private final StateReader memory;
     private final SessionState state;
-    private final KeeperLink mover;
+    private final ArrivingSlabs slabs;
     private final Consumer<WorkerMessage> broker;
+    private final boolean isFromAfar; // the guest has a new connection, and the other worker another clock
     private final long beganNs = System.nanoTime();
     private final Deque<SessionState.Kept> calls;
-    private final Deque<Long> pieces = new ArrayDeque<>(); // that the mover does not know yet
-    private final Set<Long> moving = new HashSet<>(); // that the mover copies
     private Session session;
     private int joined; // further connections that have come
     private boolean isStepping;
     private boolean isReady;
+    private boolean hasContents;
     private boolean isServing;
     private boolean hasFailed;
 
+    private Arrival(StateReader memory, ArrivingSlabs slabs, Consumer<WorkerMessage> broker, boolean isFromAfar)
+        throws IOException {
+        this.memory = memory;
+        state = SessionState.read(memory);
+        this.slabs = slabs;
+        this.broker = broker;
+        this.isFromAfar = isFromAfar;
+        calls = new ArrayDeque<>(state.calls());
+    }
+
     /**
-     * Reads a state. Any thread, before the session.
+     * Reads the state of a session that comes from a worker of the same broker. Any thread, before the session.
      *
      * @param descriptor of the state; the caller closes it.
      * @param mover the way to the mover, closed by this.
      * @param broker gets the outcome.
      * @throws IOException if the state cannot be read.
      */
-    public Arrival(int descriptor, KeeperLink mover, Consumer<WorkerMessage> broker) throws IOException {
-        memory = StateReader.of(descriptor);
-        state = SessionState.read(memory);
-        this.mover = mover;
-        this.broker = broker;
-        calls = new ArrayDeque<>(state.calls());
+    public static Arrival fromHere(int descriptor, KeeperLink mover, Consumer<WorkerMessage> broker)
+        throws IOException {
+        return new Arrival(StateReader.of(descriptor), new SlabsFromMover(mover), broker, false);
+    }
+
+    /**
+     * Waits for the state of a session that comes from a worker of another broker. Any thread, before the session.
+     *
+     * @param stream the connection from that worker, closed by this.
+     * @param broker gets the outcome.
+     *
+     * @throws IOException if the state does not come, or cannot be read.
+     */
+    public static Arrival fromAfar(SessionStream stream, Consumer<WorkerMessage> broker) throws IOException {
+        return new Arrival(stream.receiveState(), new SlabsFromStream(stream), broker, true);
     }
 
     /** Where the other worker's link has stopped. Any thread. */
@@ -88,6 +104,9 @@ public final class Arrival {
             }
             session.order().pause(() -> {});
             session.order().freeze(true);
+            if (state.follows()) {
+                session.moving().follow();
+            }
             for (SessionState.Window window : state.windows()) {
                 int result = session.objects().arena().reserve(window.device(), window.range().address(),
                     window.range().bytes());
@@ -124,7 +143,7 @@ public final class Arrival {
             repeat(calls.peek());
         }
         isStepping = false;
-        if (calls.isEmpty() && !isStopped() && !isReady && moving.isEmpty() && pieces.isEmpty()) {
+        if (calls.isEmpty() && !isStopped() && !isReady) {
             finish();
         }
     }
@@ -213,22 +232,14 @@ public final class Arrival {
         }
         LOG.log(Level.INFO, "a session is restated: calls={0} objectsMs={1} variables={2} allMs={3}",
             state.calls().size(), objectsMs, state.variables().size(), elapsedMs());
-        mover.start(new KeeperLink.Listener() {
-            @Override
-            public void done(long slab, int result) {
-                session.completions().add(() -> loaded(slab, result));
-            }
-
-            @Override
-            public void gone() {
-                session.completions().add(() -> fail("the mover has ended"));
+        slabs.fetch(session, problem -> {
+            if (problem.isEmpty()) {
+                hasContents = true;
+                complete();
+            } else {
+                fail(problem);
             }
         });
-        pieces.addAll(session.objects().arena().pieces(false));
-        for (int i = 0; i < MAX_OFFERED; i++) {
-            load();
-        }
-        complete();
     }
 
     private void writeVariables() throws IOException {
@@ -284,8 +295,10 @@ public final class Arrival {
         }
         if (!times.isEmpty()) {
             SessionState.require(owner == null ? 0 : session.objects().enter(owner), "a context cannot be entered");
-            SessionState.require(session.moving().events().arrive(session.backend().driver(), times,
-                System.nanoTime() - state.sinceNs()), "the times of events cannot be kept");
+            SessionState.require(
+                session.moving().events().arrive(session.backend().driver(), times,
+                    isFromAfar ? System.nanoTime() - beganNs : System.nanoTime() - state.sinceNs()),
+                "the times of events cannot be kept");
         }
     }
 
@@ -301,45 +314,10 @@ public final class Arrival {
         }
     }
 
-    /** Offers the next slab to the mover. */
-    private void load() {
-        if (isStopped() || pieces.isEmpty()) {
-            return;
-        }
-        long address = pieces.remove();
-        DeviceArena arena = session.objects().arena();
-        try (Arena scratch = Arena.ofConfined()) {
-            MemorySegment out = scratch.allocate(Integer.BYTES, Integer.BYTES);
-            SessionState.require(arena.share(address, out), "a slab cannot be exported");
-            moving.add(address);
-            int descriptor = out.get(ValueLayout.JAVA_INT, 0);
-            try {
-                mover.load(address, arena.pieceBytes(address), descriptor);
-            } finally {
-                Descriptors.close(descriptor);
-            }
-        } catch (IOException e) {
-            fail(e.getMessage());
-        }
-    }
-
-    private void loaded(long address, int result) {
-        if (isStopped() || !moving.remove(address)) {
-            return;
-        }
-        if (result != 0) {
-            fail("a slab cannot be copied: CUresult=" + result);
-            return;
-        }
-        load();
-        complete();
-    }
-
     /** Reports the session as complete when nothing is missing. */
     private void complete() {
-        boolean isComplete = isReady && moving.isEmpty() && pieces.isEmpty() && joined == state.stripes().size();
-        if (isComplete && !isStopped()) {
-            mover.close();
+        if (hasContents && joined == state.stripes().size() && !isStopped()) {
+            slabs.end("");
             broker.accept(new WorkerMessage.MovedIn("", elapsedMs()));
         }
     }
@@ -355,7 +333,7 @@ public final class Arrival {
     private void fail(String reason) {
         if (!isStopped()) {
             hasFailed = true;
-            mover.close();
+            slabs.end(reason);
             broker.accept(new WorkerMessage.MovedIn(reason, elapsedMs()));
         }
     }
@@ -368,6 +346,10 @@ public final class Arrival {
         isServing = true;
         state.held().forEach(record -> session.order().hold(aligned(record)));
         session.order().resume();
+        if (isFromAfar) {
+            session.outbox().resumed();
+            session.outbox().flush();
+        }
         session.link().open(session, state.position());
         session.moving().stripes().start();
         memory.close();

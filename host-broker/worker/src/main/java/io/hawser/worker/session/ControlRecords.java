@@ -14,7 +14,8 @@ final class ControlRecords {
     /** Whether an opcode is a control record's. */
     static boolean isRequest(int opcode) {
         return opcode == RecordLayout.CONTROL_STAGE || opcode == RecordLayout.CONTROL_STAGE_DATA
-            || opcode == RecordLayout.CONTROL_CALLBACK_DONE;
+            || opcode == RecordLayout.CONTROL_CALLBACK_DONE || opcode == RecordLayout.CONTROL_FOLLOWS
+            || opcode == RecordLayout.CONTROL_LEFT;
     }
 
     /** Whether a record must be served at once, because a stream waits for it. */
@@ -28,6 +29,8 @@ final class ControlRecords {
             case RecordLayout.CONTROL_STAGE -> stage(session, call);
             case RecordLayout.CONTROL_STAGE_DATA -> stageData(session, call);
             case RecordLayout.CONTROL_CALLBACK_DONE -> callbackDone(session, call);
+            case RecordLayout.CONTROL_FOLLOWS -> follows(session, call);
+            case RecordLayout.CONTROL_LEFT -> left(session, call);
             default -> throw new IllegalArgumentException("not a control record: opcode=" + header.opcode());
         }
     }
@@ -96,6 +99,27 @@ final class ControlRecords {
         }
         if (!session.graphCallbacks().acknowledge(callbackId) && !session.callbacks().acknowledge(callbackId)) {
             call.fatal("CALLBACK_DONE must answer a CALLBACK: callbackId=" + callbackId);
+            return;
+        }
+        call.finish(CudaResult.SUCCESS);
+    }
+
+    private static void follows(Session session, Call call) {
+        call.in().begin(RecordLayout.FOLLOWS_FIXED_BYTES);
+        if (isWhole(call)) {
+            session.moving().follow();
+            call.finish(CudaResult.SUCCESS);
+        }
+    }
+
+    private static void left(Session session, Call call) {
+        call.in().begin(RecordLayout.LEFT_FIXED_BYTES);
+        String reason = call.in().string(RecordLayout.LEFT_REASON_OFFSET, RecordLayout.MAX_TEXT_BYTES);
+        if (!isWhole(call)) {
+            return;
+        }
+        if (!session.moving().left(reason)) {
+            call.fatal("LEFT must answer a LEAVE");
             return;
         }
         call.finish(CudaResult.SUCCESS);

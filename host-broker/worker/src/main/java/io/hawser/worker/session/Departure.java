@@ -1,31 +1,25 @@
 package io.hawser.worker.session;
 
-import io.hawser.shm.os.Descriptors;
-import io.hawser.worker.channel.Link;
 import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.move.SessionStream;
 import io.hawser.worker.move.StateWriter;
 import io.hawser.worker.swap.KeeperLink;
 import java.io.IOException;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * A session leaves its worker (moving.md). It stops at a record, waits for the end of all work, writes its state, and
- * offers its slabs to the mover. Until the end of the move nothing changes here, so the session can go on at any time.
- * Session thread.
+ * A session leaves its worker (moving.md). It stops at a record, waits for the end of all work, and gives away its
+ * state and its slabs. Until the end of the move nothing changes here, so the session can go on at any time. A session
+ * that goes to another broker first asks its guest to connect there, and to be quiet. Session thread.
  */
 public final class Departure {
     /** How long running work, or a guest that does not read its replies, may delay the departure. */
     private static final long LIMIT_MS = 1000;
     private static final long INTERVAL_MS = 1;
-    /** Slabs that the mover handles at a time. */
-    private static final int MAX_OFFERED = 4;
+    /** How long a guest may take to connect to the other broker and to be quiet, while it works. */
+    private static final long GUEST_LIMIT_MS = 10_000;
 
     /** Passes a descriptor to the broker, which gets its own copy. */
     @FunctionalInterface
@@ -34,41 +28,89 @@ public final class Departure {
         void pass(int descriptor);
     }
 
-    private final Session session;
-    private final KeeperLink mover;
-    private final Passage passage;
-    private final Consumer<WorkerMessage> broker;
-    private final Deque<Long> pieces = new ArrayDeque<>(); // that the mover does not know yet
-    private long sinceNs;
-    private boolean isWaiting; // for the end of work, or of replies
-    private boolean isOver;
+    private enum State {
+        /** Waits for the guest, which connects to the other broker. */
+        INVITED,
+        /** Waits for the end of work, or of replies. */
+        DRAINING,
+        /** The state and the slabs leave. */
+        LEAVING,
+        /** The move is over. */
+        OVER
+    }
 
+    private final Session session;
+    private final Consumer<WorkerMessage> broker;
+    private final DepartingSlabs slabs;
+    private final String address; // of the other broker; empty for a worker of the same one
+    private State state = State.DRAINING;
+    private boolean hasGuestLeft; // its old connection
+    private long sinceNs;
+
+    /** Prepares a departure to a worker of the same broker. */
     Departure(Session session, KeeperLink mover, Passage passage, Consumer<WorkerMessage> broker) {
         this.session = session;
-        this.mover = mover;
-        this.passage = passage;
         this.broker = broker;
+        address = "";
+        slabs = new SlabsToMover(session, mover, passage, broker);
+    }
+
+    /**
+     * Prepares a departure to a worker of another broker.
+     *
+     * @param address of that broker, for the guest.
+     */
+    Departure(Session session, SessionStream stream, String address, Consumer<WorkerMessage> broker) {
+        this.session = session;
+        this.broker = broker;
+        this.address = address;
+        slabs = new SlabsToStream(session, stream, broker, this::stay);
     }
 
     void begin() {
         String reason = stays();
         if (!reason.isEmpty()) {
             refuse(reason);
+        } else if (address.isEmpty()) {
+            stop();
+        } else {
+            state = State.INVITED;
+            session.outbox().leave(address);
+            session.outbox().flush();
+            session.serveLater(() -> {
+                if (state == State.INVITED && !session.isOver()) {
+                    refuse("its guest does not answer within " + GUEST_LIMIT_MS + " ms");
+                }
+            }, GUEST_LIMIT_MS);
+        }
+    }
+
+    /**
+     * The guest answers the invitation.
+     *
+     * @param reason why it stays; empty when it is quiet and awaits the end of the move.
+     *
+     * @return false when it may not answer now.
+     */
+    boolean left(String reason) {
+        if (state != State.INVITED || hasGuestLeft) {
+            return false;
+        }
+        if (reason.isEmpty()) {
+            hasGuestLeft = true;
+            session.serveLater(this::stop, 0); // after the record that says so
+        } else {
+            refuse("its guest stays: " + LogText.clean(reason));
+        }
+        return true;
+    }
+
+    private void stop() {
+        if (state == State.OVER || session.isOver()) {
             return;
         }
-        mover.start(new KeeperLink.Listener() {
-            @Override
-            public void done(long slab, int result) {
-                session.completions().add(Departure.this::offer);
-            }
-
-            @Override
-            public void gone() {
-                // The broker learns of the mover's end by itself, and ends this move.
-            }
-        });
+        state = State.DRAINING;
         sinceNs = System.nanoTime();
-        isWaiting = true;
         session.order().pause(() -> {});
         drain();
     }
@@ -80,6 +122,10 @@ public final class Departure {
             return "it uses several GPUs";
         } else if (session.link().guestMemory() != null) {
             return "it uses RDMA";
+        } else if (!address.isEmpty() && session.link().socket() < 0) {
+            return "it uses shared memory, which no other machine has";
+        } else if (!address.isEmpty() && !session.moving().follows()) {
+            return "its guest's package cannot follow to another broker";
         } else if (session.isLost()) {
             return "an error has ended its context";
         } else if (session.residence().isUsed()) {
@@ -98,14 +144,18 @@ public final class Departure {
         return Journal.objection(objects.handles());
     }
 
+    private boolean isDraining() {
+        return state == State.DRAINING && !session.isOver();
+    }
+
     private void drain() {
-        if (isWaiting && !session.isOver()) {
+        if (isDraining()) {
             WorkEnd.await(session, this::drained);
         }
     }
 
     private void drained() {
-        if (!isWaiting || session.isOver()) {
+        if (!isDraining()) {
             return;
         }
         boolean isQuiet = session.isQuiet() && session.memoryWaits().isEmpty() && !session.order().hasAside()
@@ -134,12 +184,11 @@ public final class Departure {
     }
 
     private void sent() {
-        if (!isWaiting || session.isOver()) {
+        if (!isDraining()) {
             return;
         }
         boolean isStill = session.moving().stripes().isStill();
         if (isStill && session.link().hasSentAll()) {
-            isWaiting = false;
             capture();
         } else if (isLate()) {
             stay(isStill ? "its guest does not read its replies" : "its guest is sending a part of a copy");
@@ -154,72 +203,34 @@ public final class Departure {
             stay(reason);
             return;
         }
-        Link link = session.link();
+        state = State.LEAVING;
         try (StateWriter out = new StateWriter()) {
-            SessionState.write(session, out);
-            int state = out.seal();
-            try {
-                passage.pass(state);
-            } finally {
-                Descriptors.close(state);
-            }
+            // A guest that goes to another broker opens other connections there.
+            SessionState.write(session, address.isEmpty() ? session.moving().stripes().states() : List.of(), out);
+            slabs.leave(out);
         } catch (IOException e) {
             stay(e.getMessage());
-            return;
-        }
-        boolean hasSocket = link.socket() >= 0;
-        if (hasSocket) {
-            passage.pass(link.socket());
-        }
-        List<Integer> stripes = session.moving().stripes().descriptors();
-        stripes.forEach(passage::pass);
-        DeviceArena arena = session.objects().arena();
-        pieces.addAll(arena.pieces(false));
-        broker.accept(new WorkerMessage.MoveReady("", pieces.stream().mapToLong(arena::pieceBytes).sum(), hasSocket,
-            stripes.size()));
-        for (int i = 0; i < MAX_OFFERED; i++) {
-            offer();
-        }
-    }
-
-    /** Offers the next slab to the mover. */
-    private void offer() {
-        if (isOver || session.isOver() || pieces.isEmpty()) {
-            return;
-        }
-        long address = pieces.remove();
-        DeviceArena arena = session.objects().arena();
-        try (Arena scratch = Arena.ofConfined()) {
-            MemorySegment out = scratch.allocate(Integer.BYTES, Integer.BYTES);
-            int result = arena.share(address, out);
-            if (result != 0) {
-                throw new IOException("a slab cannot be exported: CUresult=" + result);
-            }
-            int descriptor = out.get(ValueLayout.JAVA_INT, 0);
-            try {
-                mover.store(address, arena.pieceBytes(address), descriptor);
-            } finally {
-                Descriptors.close(descriptor);
-            }
-        } catch (IOException e) {
-            mover.close(); // the mover tells the target, so the move ends
         }
     }
 
     private void refuse(String reason) {
-        isOver = true;
-        mover.close();
+        state = State.OVER;
+        slabs.end();
         broker.accept(new WorkerMessage.MoveReady(reason, 0, false, 0));
     }
 
     /** Goes on, and tells the broker why. */
     private void stay(String reason) {
+        slabs.end(); // first: it uses the GPU
         goOn();
         refuse(reason);
     }
 
     private void goOn() {
-        isWaiting = false;
+        if (hasGuestLeft) {
+            session.outbox().stay();
+            session.outbox().flush();
+        }
         session.moving().stripes().proceed();
         session.link().proceed();
         session.order().resume();
@@ -227,17 +238,20 @@ public final class Departure {
 
     /** The broker has ended the move. */
     void end(boolean isMoved) {
-        if (isOver || session.isOver()) {
+        if (state == State.OVER || session.isOver()) {
             return;
-        } else if (isWaiting) { // the broker awaits an answer to each order
+        } else if (state == State.INVITED) { // the broker awaits an answer to each order
+            refuse("the move is over");
+            return;
+        } else if (state == State.DRAINING) {
             stay("the move is over");
             return;
         }
-        isOver = true;
-        mover.close();
+        state = State.OVER;
+        slabs.end();
         if (isMoved) {
             session.moving().stripes().leave();
-            session.end("it has moved to another GPU", false, 0);
+            session.end(address.isEmpty() ? "it has moved to another GPU" : "it has moved to another broker", false, 0);
             session.link().close();
         } else {
             goOn();

@@ -5,6 +5,7 @@ import io.hawser.cuda.generated.HandleKind;
 import io.hawser.worker.channel.RecordHeader;
 import io.hawser.worker.channel.tcp.Stripes;
 import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.move.SessionStream;
 import io.hawser.worker.swap.KeeperLink;
 import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
@@ -19,6 +20,7 @@ public final class Moving {
     private Arrival arrival; // null unless the session has come from another worker
     private Restated restated; // of the call that is made again; null for calls of the guest
     private Call restating;
+    private boolean follows; // the guest, to another broker
 
     /** Receives the end of a call that was made again. */
     @FunctionalInterface
@@ -102,6 +104,39 @@ public final class Moving {
     public void leave(KeeperLink mover, Departure.Passage passage, Consumer<WorkerMessage> broker) {
         departure = new Departure(session, mover, passage, broker);
         departure.begin();
+    }
+
+    /**
+     * Begins to leave to another broker. The broker gets {@link WorkerMessage.MoveReady} when the session is complete
+     * there.
+     *
+     * @param stream the connection to the other worker, which this closes at its end.
+     * @param address of the other broker, for the guest.
+     */
+    public void leave(SessionStream stream, String address, Consumer<WorkerMessage> broker) {
+        departure = new Departure(session, stream, address, broker);
+        departure.begin();
+    }
+
+    /** The guest can follow its session to another broker. */
+    void follow() {
+        follows = true;
+    }
+
+    /** Whether the guest has said that it can follow. */
+    boolean follows() {
+        return follows;
+    }
+
+    /**
+     * The guest answers the invitation to another broker.
+     *
+     * @param reason why it stays; empty when it has left.
+     *
+     * @return false when nobody has invited it.
+     */
+    boolean left(String reason) {
+        return departure != null && departure.left(reason);
     }
 
     /** Uses the session's further connections. Call it before the session starts. */

@@ -181,16 +181,16 @@ public final class Session implements RecordHandler {
         backend.setPolled(false); // until the link polls
         backend.output(new DeviceOutput(completions, outbox)::accept);
         if (moving.arrival() == null) {
-            outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash);
+            outbox.welcome(options.sessionId(), backend.deviceCount(), credit.windowBytes(), descriptionHash,
+                options.mayLeave());
             outbox.answer(options.answer());
             outbox.flush();
             link.open(this);
         } else {
             moving.arrival().begin(this);
         }
-        LOG.log(isWarmUp() ? Level.DEBUG : Level.INFO,
-            "session {0} begins: vgpu={1} peer={2} program={3}", id(), options.vgpu(),
-            LogText.clean(options.peer()), LogText.clean(options.program()));
+        LOG.log(isWarmUp() ? Level.DEBUG : Level.INFO, "session {0} begins: vgpu={1} peer={2} program={3}", id(),
+            options.vgpu(), LogText.clean(options.peer()), LogText.clean(options.program()));
     }
 
     private boolean isWarmUp() {

@@ -12,6 +12,7 @@ import io.hawser.worker.channel.Answer;
  * @param program name of the guest's program, chosen by the guest; for the log.
  * @param creditWindowBytes bytes of its records that may wait in streams.
  * @param answer to the guest's offer of RDMA; null for a guest that has offered nothing.
+ * @param mayLeave whether the session may follow its vGPU to another broker.
  */
 public record SessionOptions(long sessionId, String vgpu, MemoryQuota memory, String peer, String program,
-    long creditWindowBytes, Answer answer) {}
+    long creditWindowBytes, Answer answer, boolean mayLeave) {}

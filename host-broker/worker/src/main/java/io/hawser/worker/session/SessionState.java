@@ -41,10 +41,11 @@ import java.util.Set;
  * @param events ms from the last record of each event to the departure, by the guest's id.
  * @param held records that wait.
  * @param stripes its further connections.
+ * @param follows whether the guest can follow to another broker.
  */
-record SessionState(LinkPosition position, long[] credit, int error, long[] part, long[] highest,
-    List<Window> windows, Map<String, MemorySegment> images, List<Kept> calls, List<Variable> variables, long sinceNs,
-    Map<Long, Double> events, List<MemorySegment> held, List<StripeState> stripes) {
+record SessionState(LinkPosition position, long[] credit, int error, long[] part, long[] highest, List<Window> windows,
+    Map<String, MemorySegment> images, List<Kept> calls, List<Variable> variables, long sinceNs,
+    Map<Long, Double> events, List<MemorySegment> held, List<StripeState> stripes, boolean follows) {
 
     private static final long MAGIC = 0x3145564f4d535748L; // "HWSMOVE1"
     private static final int DIGEST_CHARACTERS = 64;
@@ -75,9 +76,11 @@ record SessionState(LinkPosition position, long[] credit, int error, long[] part
     /**
      * Writes the state of a session that has stopped.
      *
+     * @param stripes the further connections that come along.
+     *
      * @throws IOException if a part of it cannot be known; the message is for the operator.
      */
-    static void write(Session session, StateWriter out) throws IOException {
+    static void write(Session session, List<StripeState> stripes, StateWriter out) throws IOException {
         out.i64(MAGIC);
         out.i64(Description.HASH);
         long heldCredit = session.order().held().stream().filter(HeldRecords.Held::isCredited)
@@ -110,13 +113,13 @@ record SessionState(LinkPosition position, long[] credit, int error, long[] part
         List<HeldRecords.Held> held = session.order().held();
         out.i32(held.size());
         held.forEach(record -> out.bytes(record.bytes().asSlice(0, record.lengthBytes())));
-        List<StripeState> stripes = session.moving().stripes().states();
         out.i32(stripes.size());
         for (StripeState stripe : stripes) {
             out.i32(stripe.isReading() ? 1 : 0);
             out.i32(stripe.chunks().size());
             stripe.chunks().forEach(out::bytes);
         }
+        out.i32(session.moving().follows() ? 1 : 0);
     }
 
     private static void writePosition(Session session, long heldCredit, StateWriter out) {
@@ -245,7 +248,7 @@ record SessionState(LinkPosition position, long[] credit, int error, long[] part
     }
 
     /** Waits for a short copy in the current context's default stream; nothing else runs. Returns a CUresult. */
-    private static int await(CudaDriver driver) {
+    static int await(CudaDriver driver) {
         int result = driver.cuStreamQuery(0);
         while (result == CUresult.CUDA_ERROR_NOT_READY) {
             Thread.onSpinWait();
@@ -344,9 +347,10 @@ record SessionState(LinkPosition position, long[] credit, int error, long[] part
             held.add(in.bytes());
         }
         List<StripeState> stripes = stripes(in);
+        boolean follows = in.i32() != 0;
         in.end();
         return new SessionState(position, credit, error, part, highest, windows, images, calls, variables, sinceNs,
-            events, held, stripes);
+            events, held, stripes, follows);
     }
 
     private static List<StripeState> stripes(StateReader in) throws IOException {

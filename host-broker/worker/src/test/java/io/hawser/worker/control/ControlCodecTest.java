@@ -34,12 +34,15 @@ class ControlCodecTest {
                 + "\"images\":[\"ab\"],\"program\":\"x\",\"carrier\":\"shm\","
                 + "\"regionBytes\":1048576,\"slotCount\":4,\"slot\":3,\"kind\":1,"
                 + "\"mapAddress\":4096,\"epoch\":-5}"));
-        assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", List.of(), null, "00ff", "why"), decode(
+        assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", List.of(), null, "00ff", "why", false), decode(
             "{\"type\":\"assign\",\"sessionId\":7,\"vgpu\":\"v\",\"memoryBytes\":1024,\"peer\":\"p\","
                 + "\"program\":\"x\",\"rdma\":\"00ff\",\"rdmaRefusal\":\"why\"}"));
-        assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", List.of(), null, "00ff", null), decode(
+        assertEquals(new BrokerMessage.Assign(7, "v", 1024, "p", "x", List.of(), null, "00ff", null, true), decode(
             "{\"type\":\"assign\",\"sessionId\":7,\"vgpu\":\"v\",\"memoryBytes\":1024,\"peer\":\"p\","
-                + "\"program\":\"x\",\"rdma\":\"00ff\",\"rdmaRefusal\":null}"));
+                + "\"program\":\"x\",\"rdma\":\"00ff\",\"rdmaRefusal\":null,\"mayLeave\":true}"));
+        assertEquals(new BrokerMessage.MoveOut(""), decode("{\"type\":\"moveout\"}"));
+        assertEquals(new BrokerMessage.MoveOut("h:1"), decode("{\"type\":\"moveout\",\"address\":\"h:1\"}"));
+        assertEquals(new BrokerMessage.MoveStream(), decode("{\"type\":\"movestream\"}"));
         assertEquals(new BrokerMessage.Doorbell(), decode("{\"type\":\"doorbell\"}"));
         assertEquals(new BrokerMessage.Store("cd"), decode("{\"type\":\"store\",\"sha256\":\"cd\",\"bytes\":1}"));
         assertEquals(new BrokerMessage.Image("cd", 9), decode("{\"type\":\"image\",\"sha256\":\"cd\",\"bytes\":9}"));

@@ -33,6 +33,7 @@ public enum BrokerMessageType {
     MOVE_OUT("moveout"),
     MOVE_IN("movein"),
     MOVE_LINK("movelink"),
+    MOVE_STREAM("movestream"),
     MOVE_END("moveend"),
     END("end");
 
