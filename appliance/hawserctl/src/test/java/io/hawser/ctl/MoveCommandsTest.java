@@ -47,6 +47,12 @@ class MoveCommandsTest {
         assertEquals("POST /api/v1/sessions/7/move {\"gpu\":\"GPU-u-1\"}", broker.asked.take());
         assertEquals(1240, Item.of(Json.read(done("vgpus move a --gpu 1 --json"))).number("ms"));
         assertEquals("u-1\t2", done("vgpus move a --gpu 1 --fields to,sessions").strip());
+        broker.asked.clear();
+        done("vgpus move a --broker gpu-host-2");
+        assertEquals("POST /api/v1/vgpus/a/move {\"broker\":\"gpu-host-2\"}", broker.asked.take());
+        done("sessions move 7 --broker gpu-host-2 --gpu 1");
+        assertEquals("POST /api/v1/sessions/7/move {\"gpu\":\"1\",\"broker\":\"gpu-host-2\"}", broker.asked.take());
+        assertEquals(ExitCode.USAGE, broker.run("vgpus move a").exitCode());
     }
 
     @Test
@@ -77,6 +83,20 @@ class MoveCommandsTest {
         StandInBroker.Ended json = broker.run("gpus drain 0 --json");
         assertEquals(ExitCode.REFUSED, json.exitCode());
         assertEquals("b", Item.of(Json.read(json.out())).items("stayed").getFirst().text("vgpu"));
+    }
+
+    @Test
+    void shouldDrainAndUndrainABroker() throws Exception {
+        answer = Map.of("gpu", "", "broker", "left", "drained", true, "moved", List.of(MOVED), "stayed", List.of(
+            Map.of("vgpu", "b", "reason", "it names its GPU")));
+        StandInBroker.Ended some = broker.run("brokers drain left");
+        assertEquals("POST /api/v1/brokers/left/drain", broker.asked.take());
+        assertEquals(ExitCode.REFUSED, some.exitCode());
+        assertEquals(3, some.out().lines().count(), some.out());
+        assertEquals("hawserctl: the broker gets no further vGPUs, but has some still: 1", some.err().strip());
+        answer = Map.of("gpu", "", "broker", "left", "drained", false, "moved", List.of(), "stayed", List.of());
+        assertTrue(done("brokers undrain left").lines().anyMatch(line -> line.matches("drained +false")));
+        assertEquals("POST /api/v1/brokers/left/undrain", broker.asked.take());
     }
 
     @Test

@@ -12,9 +12,10 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /** {@code hawserctl brokers}; lists the brokers of the pool without a subcommand. */
-@Command(name = "brokers", description = "Lists the brokers of the pool, and removes lost ones.",
+@Command(name = "brokers", description = "Lists and drains the brokers of the pool, and removes lost ones.",
     synopsisSubcommandLabel = "[COMMAND]",
-    subcommands = {BrokersCommand.ListCommand.class, BrokersCommand.RemoveCommand.class})
+    subcommands = {BrokersCommand.ListCommand.class, BrokersCommand.DrainCommand.class,
+        BrokersCommand.UndrainCommand.class, BrokersCommand.RemoveCommand.class})
 public final class BrokersCommand extends ApiCommand {
     private static final String PATH = "/api/v1/brokers";
 
@@ -64,6 +65,36 @@ public final class BrokersCommand extends ApiCommand {
         }
     }
 
+    /** {@code hawserctl brokers drain}. */
+    @Command(name = "drain", description = "Places no further vGPU on a broker's GPUs, and moves its vGPUs with their "
+        + "sessions to other brokers. Fails if a vGPU stays. The broker itself must get the request.")
+    static final class DrainCommand extends MovingCommand {
+        @Parameters(paramLabel = "NAME")
+        private String name;
+
+        @Override
+        void run(ApiClient client) {
+            drain(client, path(name), "broker", "draining broker " + name);
+        }
+    }
+
+    /** {@code hawserctl brokers undrain}. */
+    @Command(name = "undrain", description = "Allows vGPUs on a broker's GPUs again.")
+    static final class UndrainCommand extends ApiCommand {
+        @Parameters(paramLabel = "NAME")
+        private String name;
+
+        @Override
+        void run(ApiClient client) {
+            print(client.change("POST", path(name) + "/undrain", null), answer -> new Table("FIELD", "VALUE")
+                .row("broker", Item.of(answer).text("broker")).row("drained", Item.of(answer).text("drained")));
+        }
+    }
+
+    private static String path(String name) {
+        return PATH + "/" + ApiClient.segment(name);
+    }
+
     /** {@code hawserctl brokers remove}. */
     @Command(name = "remove", description = "Removes a silent broker that will not come back. Other brokers take its "
         + "vGPUs, also those in use. Needs the role admin.")
@@ -76,7 +107,7 @@ public final class BrokersCommand extends ApiCommand {
         @Override
         void run(ApiClient client) {
             confirm(yes, "Remove the broker " + name + " from the pool, and give its vGPUs to other brokers?");
-            client.change("DELETE", PATH + "/" + ApiClient.segment(name), null);
+            client.change("DELETE", path(name), null);
             printDone("removed: " + name);
         }
     }

@@ -1,14 +1,11 @@
 package io.hawser.ctl.command;
 
 import io.hawser.client.ApiClient;
-import io.hawser.client.ClientException;
-import io.hawser.client.Failure;
 import io.hawser.client.Item;
 import io.hawser.client.Units;
 import io.hawser.ctl.terminal.BrokerColumn;
 import io.hawser.ctl.terminal.LivePicture;
 import io.hawser.ctl.terminal.Table;
-import java.util.List;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Parameters;
@@ -59,25 +56,7 @@ public final class GpusCommand extends ApiCommand {
 
         @Override
         void run(ApiClient client) {
-            Object answer = wait(client, path(gpu) + "/drain", null, "draining GPU " + gpu);
-            print(answer, DrainCommand::table);
-            List<Item> stayed = Item.of(answer).items("stayed");
-            if (!stayed.isEmpty()) {
-                out().flush();
-                throw new ClientException(Failure.REFUSED, "the GPU gets no further vGPUs, but has some still: "
-                    + stayed.size());
-            }
-        }
-
-        private static Table table(Object answer) {
-            Table table = new Table("VGPU", "GPU", ">SESSIONS", ">TIME", "STAYS BECAUSE");
-            for (Item move : Item.of(answer).items("moved")) {
-                table.row(move.text("vgpu"), move.text("to"), move.number("sessions"), time(move));
-            }
-            for (Item stay : Item.of(answer).items("stayed")) {
-                table.row(stay.text("vgpu"), Item.of(answer).text("gpu"), "", "", stay.text("reason"));
-            }
-            return table;
+            drain(client, path(gpu), "GPU", "draining GPU " + gpu);
         }
     }
 

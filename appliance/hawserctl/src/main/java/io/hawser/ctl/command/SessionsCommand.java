@@ -87,18 +87,17 @@ public final class SessionsCommand extends ApiCommand {
 
     /** {@code hawserctl sessions move}. */
     @Command(name = "move",
-        description = "Moves a session's vGPU, with all its sessions, to another GPU of its broker. "
+        description = "Moves a session's vGPU, with all its sessions, to another GPU or broker. "
             + "The programs wait meanwhile, and notice nothing else.")
     static final class MoveCommand extends MovingCommand {
         @Parameters(paramLabel = "ID")
         private long id;
-        @Option(names = "--gpu", paramLabel = "GPU", required = true,
-            description = "The other GPU: number or UUID; same gives the sessions new workers on their GPU.")
-        private String gpu;
+        @Mixin
+        private Destination to;
 
         @Override
         void run(ApiClient client) {
-            move(client, PATH + "/" + id, gpu, "moving the vGPU of session " + id);
+            move(client, PATH + "/" + id, to, "moving the vGPU of session " + id);
         }
     }
 

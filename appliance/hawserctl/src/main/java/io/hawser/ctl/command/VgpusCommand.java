@@ -214,18 +214,17 @@ public final class VgpusCommand extends ApiCommand {
     }
 
     /** {@code hawserctl vgpus move}. */
-    @Command(name = "move", description = "Moves a vGPU, with its running sessions, to another GPU of its broker. The "
+    @Command(name = "move", description = "Moves a vGPU, with its running sessions, to another GPU or broker. The "
         + "programs wait meanwhile, and notice nothing else.")
     static final class MoveCommand extends MovingCommand {
         @Parameters(paramLabel = "NAME")
         private String name;
-        @Option(names = "--gpu", paramLabel = "GPU", required = true,
-            description = "The other GPU: number or UUID; same gives the sessions new workers on their GPU.")
-        private String gpu;
+        @Mixin
+        private Destination to;
 
         @Override
         void run(ApiClient client) {
-            move(client, path(name), gpu, "moving " + name);
+            move(client, path(name), to, "moving " + name);
         }
     }
 
