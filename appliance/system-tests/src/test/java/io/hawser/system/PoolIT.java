@@ -233,6 +233,13 @@ class PoolIT {
             JsonNode vgpu = broker("left").vgpu("used");
             return vgpu.path("state").asText().equals("ready") ? "" : vgpu.toString();
         });
+        for (String name : List.of("left", "middle")) { // its new address comes with its GPUs
+            Await.until("the GPUs of all brokers at " + name, () -> {
+                JsonNode all = broker(name).get("/api/v1/brokers");
+                return all.findValues("gpus").stream().mapToInt(JsonNode::asInt).sum() == NAMES.size() ? ""
+                    : all.toString();
+            });
+        }
         run(environment(brokers, used), "drv_vector_add").assertPassed();
         assertNotEquals("right", broker("right").vgpu("idle").path("broker").asText());
     }
