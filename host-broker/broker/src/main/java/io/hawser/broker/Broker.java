@@ -22,6 +22,7 @@ import io.hawser.broker.model.SessionView;
 import io.hawser.broker.model.StartException;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.move.Moves;
+import io.hawser.broker.move.Receptions;
 import io.hawser.broker.nvml.GpuMonitor;
 import io.hawser.broker.pool.MoveHelper;
 import io.hawser.broker.pool.MpsFolder;
@@ -181,6 +182,7 @@ public final class Broker {
         MovePlaces places = new MovePlaces(vgpus);
         moves = new Moves(loop, sessions, pools, ledgers, places, config.move().answerTimeout(),
             listener::moveOver);
+        Receptions receptions = new Receptions(loop, sessions, pools, places, moves);
         gpuMonitor = new GpuMonitor(new Monitored(pools, sessions));
         pools.known().thenAccept(known -> gpuMonitor.start(known.backend()));
         VgpuUse use = new VgpuUse(sessions::list);
@@ -188,7 +190,7 @@ public final class Broker {
             gpuMonitor::reading, gpuMonitor::driverVersion, ledgers::usedBytes, use::percent),
             command.confinement().libraries().libraries(), swapping);
         door = new FrontDoor(loop, config, tokens, sessions, pools, status, listener, descriptionHash,
-            this::elsewhere);
+            this::elsewhere, receptions);
         regions = new Regions(loop, vgpus, sessions, pools, status, listener, descriptionHash,
             RegionFolders.of(config, stateDir.resolve("")), new MadeSockets(stateDir.resolve("sockets")));
         acts = new Acts(loop, database, vgpus, tokens);
@@ -198,7 +200,7 @@ public final class Broker {
         MoveService moveService = new MoveService(loop, acts, vgpus, sessions, vgpuService, places, moves);
         tokenService = new TokenService(acts, vgpus, tokens, sessions);
         membership = me == null ? null : new Membership(config, me, new Membership.Parts(loop, acts, database, vgpus,
-            tokens, vgpuService, tokenService, sessions, this::hasRegion));
+            tokens, vgpuService, tokenService, sessions, this::hasRegion, moves, receptions, moveService));
         gpuWatch = new GpuWatch(vgpus, vgpuService, gpuMonitor);
         loop.scheduleAtFixedRate(() -> use.sample(System.nanoTime()), WATCH_MS, WATCH_MS, TimeUnit.MILLISECONDS);
         Expiries expiries = new Expiries(vgpus, vgpuService::deleteExpired);

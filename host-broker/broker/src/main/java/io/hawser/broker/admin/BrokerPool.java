@@ -5,6 +5,7 @@ import io.hawser.broker.model.PeerGpu;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.model.VgpuState;
 import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.move.Receptions;
 import io.hawser.broker.session.Admission;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.store.PeerStore;
@@ -18,8 +19,6 @@ import io.hawser.broker.vgpu.PoolTable;
 import io.hawser.broker.vgpu.VgpuTable;
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.time.Duration;
-import java.time.Instant;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -58,10 +57,11 @@ public final class BrokerPool implements Admission, Acts.Shared {
     private final TokenTable tokens;
     private final VgpuService service;
     private final Predicate<String> hasRegion;
+    private final Receptions receptions;
     private final PoolTable pool = new PoolTable();
     private final Set<String> marked = new HashSet<>(); // own vGPUs that the database has as in use; event loop only
     private final Map<String, Integer> idleLooks = new HashMap<>(); // of marked vGPUs; event loop only
-    private final Map<String, Seen> observations = new HashMap<>(); // the heartbeat's thread only
+    private final Silences silences = new Silences(); // the heartbeat's thread only
     private PoolLog.Place seen = NOWHERE; // acts' thread only
     private long published; // the revision in this broker's row; acts' thread only
     private long publishedNs = System.nanoTime() - Heartbeat.MOST_PACE_NS;
@@ -83,17 +83,15 @@ public final class BrokerPool implements Admission, Acts.Shared {
     /** The picture that the database has. */
     private record Shown(long epoch, String text) {}
 
-    /** The last heartbeat of a broker that this process has seen, by its own clock. */
-    private record Seen(Instant heartbeat, long sinceNs) {}
-
     /**
      * Makes a member that has registered.
      *
      * @param me as registered.
      * @param hasRegion whether a vGPU has a region; event loop only.
+     * @param receptions learn of vGPUs that the pool gives to this broker.
      */
     BrokerPool(Executor loop, Acts acts, Database database, VgpuTable vgpus, TokenTable tokens, VgpuService service,
-        Predicate<String> hasRegion, PeerBroker me) {
+        Predicate<String> hasRegion, Receptions receptions, PeerBroker me) {
         this.loop = loop;
         this.acts = acts;
         this.database = database;
@@ -101,6 +99,7 @@ public final class BrokerPool implements Admission, Acts.Shared {
         this.tokens = tokens;
         this.service = service;
         this.hasRegion = hasRegion;
+        this.receptions = receptions;
         this.me = me;
         addresses = new PeerBroker.Addresses(me.guest(), me.guestTls(), me.http());
     }
@@ -477,6 +476,7 @@ public final class BrokerPool implements Admission, Acts.Shared {
         if (row.isPresent() && isMine(row.get())) {
             vgpus.synchronize(row.get().vgpu(), row.get().placed());
             vgpus.setTokenCount(name, tokens.count(name));
+            receptions.arrived(name);
             if (row.get().inUse()) {
                 marked.add(name);
             } else if (marked.remove(name) && !isIdle(name)) {
@@ -558,7 +558,7 @@ public final class BrokerPool implements Admission, Acts.Shared {
             }
             shown.compareAndSet(before, next);
             long time = System.nanoTime();
-            List<PeerBroker> observed = all.stream().map(one -> observed(one, time)).toList();
+            List<PeerBroker> observed = all.stream().map(one -> silences.observed(one, time)).toList();
             brokersById = observed.stream().collect(Collectors.toMap(PeerBroker::id, one -> one));
             brokers = observed;
             beatNs = time;
@@ -572,17 +572,6 @@ public final class BrokerPool implements Admission, Acts.Shared {
             }
             isReached = false;
         }
-    }
-
-    /** A broker is silent only as long as this process has seen no heartbeat of it, whatever the clocks say. */
-    private PeerBroker observed(PeerBroker one, long nowNs) {
-        Seen last = observations.get(one.id());
-        if (last == null || !last.heartbeat.equals(one.heartbeat())) {
-            last = new Seen(one.heartbeat(), nowNs);
-            observations.put(one.id(), last);
-        }
-        Duration observed = Duration.ofNanos(nowNs - last.sinceNs);
-        return one.withSilence(observed.compareTo(one.silence()) < 0 ? observed : one.silence());
     }
 
     /** Ends this process's membership: another process has its place, or the pool has removed it. Any thread. */

@@ -2,8 +2,10 @@ package io.hawser.broker.admin;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.hawser.broker.model.MoveOutcome;
 import io.hawser.broker.model.PeerBroker;
 import io.hawser.broker.model.VgpuException;
+import io.hawser.broker.move.Receptions;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.store.PeerStore;
@@ -30,9 +32,19 @@ public final class Errands {
     private final Supplier<PeerBroker> me;
     private final VgpuService service;
     private final SessionRegistry sessions;
+    private MoveActs moves; // null before use()
 
     /** What a request asks for. */
-    enum What { CHANGE_VGPU, DELETE_VGPU, END_SESSION }
+    enum What {
+        CHANGE_VGPU,
+        DELETE_VGPU,
+        END_SESSION,
+        MOVE_VGPU,
+        /** A vGPU comes from the asking broker. */
+        RECEIVE_VGPU,
+        /** It does not come after all. */
+        CANCEL_VGPU
+    }
 
     /**
      * A request to another broker.
@@ -42,18 +54,46 @@ public final class Errands {
      * @param force whether a deletion ends sessions.
      * @param expectedOwner as in {@link VgpuService#change(String, VgpuDraft, String)}.
      * @param session id; 0 for a vGPU.
+     * @param move to other GPUs, for a vGPU that moves; null otherwise.
+     * @param wish of a vGPU that comes; null otherwise.
      */
-    record Request(What what, String vgpu, VgpuDraft draft, boolean force, String expectedOwner, long session) {
+    record Request(What what, String vgpu, VgpuDraft draft, boolean force, String expectedOwner, long session,
+        MoveService.Wish move, Receptions.Wish wish) {
+        /** A request of the other kinds. */
+        Request(What what, String vgpu, VgpuDraft draft, boolean force, String expectedOwner, long session) {
+            this(what, vgpu, draft, force, expectedOwner, session, null, null);
+        }
+
         /** The end of a session. */
         static Request endSession(long id) {
             return new Request(What.END_SESSION, "", null, false, null, id);
         }
+
+        /** A move of a vGPU. */
+        static Request move(String vgpu, MoveService.Wish move) {
+            return new Request(What.MOVE_VGPU, vgpu, null, false, null, 0, move, null);
+        }
+
+        /** The arrival of a vGPU, or its end. */
+        static Request arrival(What what, Receptions.Wish wish) {
+            return new Request(what, wish.vgpu(), null, false, null, 0, null, wish);
+        }
     }
 
-    /** An answer; no kind is success. */
-    private record Answer(VgpuException.Kind kind, String message) {
-        static final Answer DONE = new Answer(null, "");
+    /** Acts of a vGPU's moves. */
+    interface MoveActs {
+        /** Moves a vGPU of this broker. */
+        CompletableFuture<MoveOutcome> move(String vgpu, MoveService.Wish wish);
+
+        /** Receives a vGPU; completes with the UUID of its GPU here. */
+        CompletableFuture<String> receive(Receptions.Wish wish);
+
+        /** Receives it no more. */
+        CompletableFuture<Void> cancel(Receptions.Wish wish);
     }
+
+    /** An answer; no kind is success, whose message is the result. */
+    private record Answer(VgpuException.Kind kind, String message) {}
 
     Errands(Database database, Supplier<PeerBroker> me, VgpuService service, SessionRegistry sessions) {
         this.database = database;
@@ -62,17 +102,26 @@ public final class Errands {
         this.sessions = sessions;
     }
 
+    /** Uses the acts of moves. The call precedes the first request. */
+    void use(MoveActs acts) {
+        moves = acts;
+    }
+
     /**
      * Asks another broker, and waits for its answer for a bounded time.
      *
      * @return completes exceptionally with {@link VgpuException} when the broker refuses, or does not answer.
      */
     CompletableFuture<Void> ask(PeerBroker broker, Request request) {
-        CompletableFuture<Void> result = new CompletableFuture<>();
+        return askFor(broker, request).thenApply(done -> null);
+    }
+
+    /** As {@link #ask}; completes with the result of the act. */
+    CompletableFuture<String> askFor(PeerBroker broker, Request request) {
+        CompletableFuture<String> result = new CompletableFuture<>();
         Thread.ofVirtual().name("hawser-errand").start(() -> {
             try {
-                askAndWait(broker, request);
-                result.complete(null);
+                result.complete(askAndWait(broker, request));
             } catch (VgpuException e) {
                 result.completeExceptionally(e);
             } catch (SQLException | RuntimeException e) {
@@ -84,7 +133,18 @@ public final class Errands {
         return result;
     }
 
-    private void askAndWait(PeerBroker broker, Request request) throws SQLException, VgpuException {
+    /** Lets another broker move a vGPU that it has. */
+    CompletableFuture<MoveOutcome> move(PeerBroker broker, String vgpu, MoveService.Wish wish) {
+        return askFor(broker, Request.move(vgpu, wish)).thenApply(text -> {
+            try {
+                return parse(text, MoveOutcome.class);
+            } catch (SQLException e) {
+                throw new IllegalStateException(e);
+            }
+        });
+    }
+
+    private String askAndWait(PeerBroker broker, Request request) throws SQLException, VgpuException {
         if (broker.isSilent()) {
             throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the broker that has it must answer: broker="
                 + broker.name() + " silentMs=" + broker.silence().toMillis());
@@ -117,6 +177,7 @@ public final class Errands {
         if (answer.kind != null) {
             throw new VgpuException(answer.kind, answer.message);
         }
+        return answer.message;
     }
 
     /** Begins the requests of other brokers. The pool's thread only. */
@@ -140,7 +201,8 @@ public final class Errands {
                 + e.getMessage()));
         }
         act.handle((done, failure) -> {
-            Answer answer = failure == null ? Answer.DONE : answer(failure);
+            Answer answer = failure == null ? new Answer(null, done instanceof String result ? result : "")
+                : answer(failure);
             Thread.ofVirtual().name("hawser-errand").start(() -> send(id, answer));
             return null;
         });
@@ -154,6 +216,9 @@ public final class Errands {
                 .thenCompose(existed -> existed ? CompletableFuture.completedFuture(null)
                     : CompletableFuture.failedFuture(new VgpuException(VgpuException.Kind.MISSING,
                         "there is no such session: id=" + request.session)));
+            case MOVE_VGPU -> moves.move(request.vgpu, request.move).thenApply(Errands::json);
+            case RECEIVE_VGPU -> moves.receive(request.wish);
+            case CANCEL_VGPU -> moves.cancel(request.wish);
         };
     }
 

@@ -1,8 +1,11 @@
 package io.hawser.broker.admin;
 
 import io.hawser.broker.config.BrokerConfig;
+import io.hawser.broker.door.PeerLinks;
 import io.hawser.broker.machine.PrivateFile;
 import io.hawser.broker.model.PeerBroker;
+import io.hawser.broker.move.Moves;
+import io.hawser.broker.move.Receptions;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.store.PeerStore;
@@ -40,7 +43,8 @@ public final class Membership implements AutoCloseable {
 
     /** The parts of a broker that a pool concerns; each states its threads. */
     public record Parts(EventLoop loop, Acts acts, Database database, VgpuTable vgpus, TokenTable tokens,
-        VgpuService service, TokenService tokenService, SessionRegistry sessions, Predicate<String> hasRegion) {}
+        VgpuService service, TokenService tokenService, SessionRegistry sessions, Predicate<String> hasRegion,
+        Moves moves, Receptions receptions, MoveService moveService) {}
 
     /** The host by which guests reach this broker. */
     private record Addressing(String host) {
@@ -109,10 +113,13 @@ public final class Membership implements AutoCloseable {
         addressing = new Addressing(config.broker().address().map(String::strip).filter(a -> !a.isEmpty())
             .orElseGet(() -> isAny(config.listen().host()) ? hostName() : config.listen().host()));
         pool = new BrokerPool(parts.loop, acts, database, parts.vgpus, parts.tokens, parts.service,
-            parts.hasRegion, me);
+            parts.hasRegion, parts.receptions, me);
         places = new PoolPlaces(pool, acts, new AppliedWaits(database), parts.vgpus);
         whereabouts = new Whereabouts(parts.loop, acts, pool);
         errands = new Errands(database, pool::me, parts.service, parts.sessions);
+        parts.moveService.join(new Transfers(new Transfers.Parts(parts.loop, acts, database, parts.service, parts.moves,
+            parts.receptions, new PeerLinks(parts.loop, config.tls().authorities()), parts.hasRegion), pool, errands,
+            places));
         acts.share(pool);
         parts.service.join(pool, places, errands);
         parts.tokenService.join(pool, places);

@@ -1,6 +1,8 @@
 package io.hawser.broker.admin;
 
 import io.hawser.broker.model.MoveOutcome;
+import io.hawser.broker.model.PeerBroker;
+import io.hawser.broker.model.Texts;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.move.Move;
@@ -18,6 +20,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
 import org.jboss.logging.Logger;
 
 /**
@@ -34,6 +37,16 @@ public final class MoveService {
     private final VgpuService service;
     private final MovePlaces places;
     private final Moves moves;
+    private Transfers transfers; // null when the broker is alone
+
+    /**
+     * Where a vGPU shall go.
+     *
+     * @param gpu as for {@link MovePlaces#begin} at this broker, or {@link MovePlaces#gpu} at another one; null for any
+     *     GPU of another broker.
+     * @param broker name; null for the one that has the vGPU.
+     */
+    public record Wish(String gpu, String broker) {}
 
     /** A vGPU that stays on its GPU. */
     public record Stayed(String vgpu, String reason) {}
@@ -41,11 +54,12 @@ public final class MoveService {
     /**
      * The result of a drain.
      *
-     * @param gpu UUID.
+     * @param gpu UUID; empty for a broker.
+     * @param broker name; empty for a GPU.
      * @param moved the vGPUs that are now on other GPUs.
      * @param stayed the vGPUs that are still there.
      */
-    public record Drained(String gpu, List<MoveOutcome> moved, List<Stayed> stayed) {}
+    public record Drained(String gpu, String broker, List<MoveOutcome> moved, List<Stayed> stayed) {}
 
     /** Creates the service. */
     public MoveService(Executor loop, Acts acts, VgpuTable table, SessionRegistry sessions, VgpuService service,
@@ -60,17 +74,30 @@ public final class MoveService {
     }
 
     /**
-     * Moves a vGPU with all its sessions.
+     * Moves a vGPU with all its sessions. In a pool, its broker does so.
      *
-     * @param gpu as for {@link MovePlaces#begin}.
      * @return completes when the sessions run on the other GPU and the database has the new place.
      */
-    public CompletableFuture<MoveOutcome> move(String vgpu, String gpu) {
-        Optional<String> other = service.brokerElsewhere(vgpu);
-        if (other.isPresent()) {
-            return CompletableFuture.failedFuture(VgpuException.conflict("the vGPU moves at its own broker: vgpu="
-                + vgpu + " broker=" + other.get()));
+    public CompletableFuture<MoveOutcome> move(String vgpu, Wish wish) {
+        if (transfers == null) {
+            return wish.broker == null ? move(vgpu, wish.gpu) : CompletableFuture.failedFuture(VgpuException.invalid(
+                "only a pool has other brokers: broker=" + Texts.shown(wish.broker)));
         }
+        Optional<PeerBroker> holder = transfers.holder(vgpu);
+        if (holder.isPresent()) {
+            return transfers.ask(holder.get(), vgpu, wish);
+        }
+        return wish.broker == null || transfers.isMe(wish.broker) ? move(vgpu, wish.gpu)
+            : transfers.send(vgpu, wish.broker, wish.gpu);
+    }
+
+    /**
+     * Moves a vGPU of this broker with all its sessions to another of its GPUs.
+     *
+     * @param gpu as for {@link MovePlaces#begin}.
+     * @return as {@link #move(String, Wish)}.
+     */
+    public CompletableFuture<MoveOutcome> move(String vgpu, String gpu) {
         return acts.submit(() -> {
             acts.write(Set.of(), connection -> null); // the database answers, and the tables are up to date
             return acts.onLoop(() -> moves.begin(vgpu, gpu));
@@ -85,13 +112,23 @@ public final class MoveService {
     /**
      * Moves the vGPU of a session, with all sessions of this vGPU.
      *
-     * @param gpu as for {@link MovePlaces#begin}.
-     * @return as {@link #move}.
+     * @return as {@link #move(String, Wish)}.
      */
-    public CompletableFuture<MoveOutcome> moveSession(long id, String gpu) {
-        return sessions.find(id).map(session -> move(session.guest().vgpu(), gpu)).orElseGet(
+    public CompletableFuture<MoveOutcome> moveSession(long id, Wish wish) {
+        return sessions.find(id).map(session -> move(session.guest().vgpu(), wish)).orElseGet(
             () -> CompletableFuture.failedFuture(new VgpuException(VgpuException.Kind.MISSING,
                 "there is no such session at this broker: id=" + id)));
+    }
+
+    /** Joins a pool. The call precedes the first act. */
+    void join(Transfers ofPool) {
+        transfers = ofPool;
+        ofPool.use(this);
+    }
+
+    /** Number of moves that have begun and not ended, arrivals included. */
+    public CompletableFuture<Integer> running() {
+        return CompletableFuture.supplyAsync(moves::count, loop);
     }
 
     /** Writes the new place and gives the sessions to their new workers. Acts' thread only. */
@@ -153,22 +190,69 @@ public final class MoveService {
             String uuid = places.gpu(gpu);
             table.setDrained(uuid, true);
             LOG.infof("a GPU gets no further vGPUs: gpu=%s vgpus=%s", uuid, places.on(uuid));
-            return new Drained(uuid, new ArrayList<>(), new ArrayList<>());
+            return new Drained(uuid, "", new ArrayList<>(), new ArrayList<>());
         })).thenCompose(drained -> acts.submit(() -> acts.onLoop(() -> places.on(drained.gpu)))
-            .thenCompose(names -> moveAll(names, 0, drained)));
+            .thenCompose(names -> moveAll(names, 0, drained, name -> acts.submit(() -> acts.onLoop(() -> {
+                if (!table.isDrained(drained.gpu)) {
+                    throw VgpuException.conflict("the GPU is no longer drained: gpu=" + drained.gpu);
+                }
+                return places.choose(name);
+            })).thenCompose(to -> move(name, to)))));
     }
 
-    private CompletableFuture<Drained> moveAll(List<String> names, int next, Drained drained) {
+    /**
+     * Places no further vGPU on the GPUs of this broker, and moves its vGPUs one after the other to other brokers of
+     * the pool.
+     *
+     * @param name of this broker.
+     * @return as {@link #drain}.
+     */
+    public CompletableFuture<Drained> drainBroker(String name) {
+        return acts.submit(() -> {
+            requireMe(name);
+            List<String> names = acts.onLoop(() -> {
+                places.gpus().forEach(uuid -> table.setDrained(uuid, true));
+                return table.list().stream().map(view -> view.vgpu().name()).toList();
+            });
+            LOG.infof("this broker gets no further vGPUs: vgpus=%s", names);
+            return names;
+        }).thenCompose(names -> moveAll(names, 0, new Drained("", name, new ArrayList<>(), new ArrayList<>()),
+            transfers::sendAway));
+    }
+
+    /**
+     * Allows vGPUs on the GPUs of this broker again.
+     *
+     * @param name of this broker.
+     */
+    public CompletableFuture<Void> undrainBroker(String name) {
+        return acts.submit(() -> {
+            requireMe(name);
+            acts.onLoop(() -> {
+                places.gpus().forEach(uuid -> table.setDrained(uuid, false));
+                return null;
+            });
+            LOG.info("this broker gets vGPUs again");
+            service.placeHomeless();
+            return null;
+        });
+    }
+
+    private void requireMe(String name) throws VgpuException {
+        if (transfers == null) {
+            throw VgpuException.invalid("only a pool has other brokers: broker=" + Texts.shown(name));
+        } else if (!transfers.isMe(name)) {
+            throw VgpuException.conflict("the broker itself must get the request: broker=" + Texts.shown(name));
+        }
+    }
+
+    private CompletableFuture<Drained> moveAll(List<String> names, int next, Drained drained,
+        Function<String, CompletableFuture<MoveOutcome>> move) {
         if (next == names.size()) {
             return CompletableFuture.completedFuture(drained);
         }
         String name = names.get(next);
-        return acts.submit(() -> acts.onLoop(() -> {
-            if (!table.isDrained(drained.gpu)) {
-                throw VgpuException.conflict("the GPU is no longer drained: gpu=" + drained.gpu);
-            }
-            return places.choose(name);
-        })).thenCompose(to -> move(name, to)).handle((outcome, failure) -> {
+        return move.apply(name).handle((outcome, failure) -> {
             if (failure == null) {
                 drained.moved.add(outcome);
             } else if (cause(failure) instanceof VgpuException known) {
@@ -177,7 +261,7 @@ public final class MoveService {
                 LOG.errorf(failure, "a drain could not move vGPU %s", name);
                 drained.stayed.add(new Stayed(name, "the broker failed; its log says why"));
             }
-            return moveAll(names, next + 1, drained);
+            return moveAll(names, next + 1, drained, move);
         }).thenCompose(rest -> rest);
     }
 

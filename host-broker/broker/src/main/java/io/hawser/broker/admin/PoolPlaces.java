@@ -67,6 +67,11 @@ public final class PoolPlaces {
         return placement().anywhere(vgpu, acts.onLoop(vgpus::present));
     }
 
+    /** Chooses a home at another broker. Any thread. */
+    Home elsewhere(Vgpu vgpu) throws VgpuException {
+        return placement().anywhere(vgpu, List.of());
+    }
+
     private PoolPlacement placement() {
         return new PoolPlacement(vgpus.placement(), pool.table(), pool.me().id(), pool.brokers());
     }
@@ -131,6 +136,11 @@ public final class PoolPlaces {
             }
         }
         return taken;
+    }
+
+    /** Checks that a broker's GPU has room for a further vGPU. Acts' thread, in a write. */
+    void requireFit(Vgpu vgpu, PeerBroker peer, String gpu) throws VgpuException {
+        vgpus.placement().requireRoom(vgpu, List.of(gpu), pool.table().loads(peer));
     }
 
     /** A home for a vGPU that has none that answers; empty when there is no place, which its view says. */

@@ -339,6 +339,11 @@ public final class VgpuService {
             return; // already on its way out
         }
         LOG.warnf("vGPU %s is given up: %s", name, reason);
+        release(name, reason);
+    }
+
+    /** Removes a vGPU that another broker has now, and what is left of its sessions. Event loop only. */
+    void release(String name, String reason) {
         table.shut(name, reason);
         regions.removeAll(name, reason).thenCompose(now -> sessions.endAll(name, reason)).thenCompose(
             now -> acts.<Void>submit(() -> {

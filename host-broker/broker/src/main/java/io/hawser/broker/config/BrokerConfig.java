@@ -242,6 +242,12 @@ public interface BrokerConfig {
          */
         Optional<Path> key();
 
+        /**
+         * PEM file of the authorities that sign the certificates of the pool's other brokers, to which sessions move.
+         * Default: the authorities of the machine.
+         */
+        Optional<Path> authorities();
+
         /** How often the broker checks the certificate and the key for changes. */
         @WithDefault("30s")
         Duration reloadPeriod();

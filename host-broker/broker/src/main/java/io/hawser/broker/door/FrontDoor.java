@@ -2,6 +2,7 @@ package io.hawser.broker.door;
 
 import io.hawser.broker.config.BrokerConfig;
 import io.hawser.broker.machine.LogLimiter;
+import io.hawser.broker.move.Receptions;
 import io.hawser.broker.pool.WorkerPools;
 import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.status.StatusSource;
@@ -35,16 +36,18 @@ public final class FrontDoor {
      *
      * @param descriptionHash hash of the workers' API description.
      * @param elsewhere finds the broker of a vGPU that this one does not hold.
+     * @param receptions of sessions that come from other brokers.
      */
     public FrontDoor(EventLoop loop, BrokerConfig config, TokenTable tokens, SessionRegistry sessions,
-        WorkerPools pools, StatusSource status, DoorListener listener, long descriptionHash, Elsewhere elsewhere) {
+        WorkerPools pools, StatusSource status, DoorListener listener, long descriptionHash, Elsewhere elsewhere,
+        Receptions receptions) {
         this.loop = loop;
         this.config = config;
         BrokerConfig.Listen listen = config.listen();
         context = new DoorContext(tokens, sessions, pools, status,
             new ConnectionLimits(listen.maxHalfOpen(), listen.maxPerPeer()),
             new LogLimiter(LOG_LINES_A_SECOND, System::nanoTime), listener, descriptionHash, listen.handshakeTimeout(),
-            config.rdma().enabled(), config.tokens().oldProofs(), elsewhere);
+            config.rdma().enabled(), config.tokens().oldProofs(), elsewhere, receptions);
     }
 
     /**

@@ -6,6 +6,8 @@ import io.hawser.broker.model.PeerName;
 import io.hawser.broker.model.Printable;
 import io.hawser.broker.model.Refusal;
 import io.hawser.broker.model.RefusedException;
+import io.hawser.broker.move.Held;
+import io.hawser.broker.posix.Posix;
 import io.hawser.broker.posix.PosixException;
 import io.hawser.broker.session.Session;
 import io.hawser.broker.status.StatusText;
@@ -27,6 +29,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.jboss.logging.Logger;
 
 /** The broker's side of a connection: HELLO, CHALLENGE, PROOF, then the handover to a worker. Event loop only. */
@@ -109,6 +112,12 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
     }
 
     private void receiveHello(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
+        if (HandshakeRecords.isDelivery(record)) {
+            HandshakeRecords.Delivery delivery = HandshakeRecords.delivery(record);
+            step = Step.ADMITTED;
+            park(context, held -> door.receptions().deliver(delivery.ticket(), delivery.sessionId(), held));
+            return;
+        }
         int version = HandshakeRecords.versionOf(record);
         if (version != RecordLayout.HANDSHAKE_VERSION
             && !(version == RecordLayout.OLD_HANDSHAKE_VERSION && door.oldProofs())) {
@@ -136,7 +145,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
 
     private void receiveProof(ChannelHandlerContext context, byte[] record) throws HandshakeRecords.MalformedException {
         HandshakeRecords.Proof given = HandshakeRecords.proof(record);
-        if ((given.purpose() == HandshakeProof.Purpose.JOIN || given.offer() != null) && challenge.isOld()) {
+        if ((given.join() != null || given.offer() != null) && challenge.isOld()) {
             refuse(context, Refusal.PROTOCOL, "only a guest of version 2 of the handshake may join a session or offer "
                 + "RDMA");
             return;
@@ -151,8 +160,8 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             return;
         }
         step = Step.PROVED;
-        // A session stays where it began, so a JOIN is always for this broker.
-        CompletionStage<String> elsewhere = given.purpose() == HandshakeProof.Purpose.JOIN
+        // JOIN and RESUME name a session of this broker.
+        CompletionStage<String> elsewhere = given.join() != null
             ? CompletableFuture.completedFuture(null) : door.elsewhere().of(token.get().vgpu(), isOverTls());
         elsewhere.thenAccept(address -> proved(context, given, token.get(), address)).exceptionally(failure -> {
             exceptionCaught(context, failure.getCause());
@@ -191,6 +200,10 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         if (given.purpose() == HandshakeProof.Purpose.JOIN) {
             join(context, given.join());
             return;
+        } else if (given.purpose() == HandshakeProof.Purpose.RESUME) {
+            park(context, held -> door.receptions().resume(given.join().sessionId(), hello.keyId(),
+                given.join().sessionNonce(), held));
+            return;
         }
         Guest guest = new Guest(hello.keyId(), vgpu, Carrier.TCP, peer(), hello.pid(),
             Printable.text(hello.program(), 256), Printable.text(hello.host(), 256));
@@ -200,7 +213,7 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             refuse(context, Refusal.CAPACITY, e.getMessage());
             return;
         }
-        session.useNonce(hello.clientNonce());
+        session.useNonce(hello.clientNonce(), isOverTls());
         if (given.offer() != null) {
             session.useOffer(given.offer(), door.hasRdma() ? door.sessions().rdmaRefusal(vgpu)
                 : "the broker has RDMA switched off (hawser.rdma.enabled)");
@@ -210,21 +223,50 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
         handover.start();
     }
 
-    /** Hands the socket to the worker of the session that it joins. The session counts in the peer's limit, not it. */
-    private void join(ChannelHandlerContext context, HandshakeRecords.Join join) {
+    /** Takes the connection off the event loop; its further data is for a worker. */
+    private void detach(ChannelHandlerContext context, Consumer<EpollSocketChannel> then) {
         EpollSocketChannel channel = (EpollSocketChannel) context.channel();
         channel.deregister().addListener(detached -> {
             if (!channel.isOpen()) {
                 place.release(); // Netty has removed this handler, which therefore does not learn of the end
             } else if (!detached.isSuccess()) {
-                LOG.errorf(detached.cause(), "a joining connection stays on the event loop: peer=%s:%d", address, port);
+                LOG.errorf(detached.cause(), "a connection stays on the event loop: peer=%s:%d", address, port);
                 refuse(context, Refusal.INTERNAL, "the broker failed; its log says why");
             } else if (decoder.holdsBytes()) {
                 refuse(context, Refusal.PROTOCOL, TOO_EARLY);
             } else {
-                give(context, channel, join);
+                then.accept(channel);
             }
         });
+    }
+
+    /** A part of a broker that holds a connection for a worker. */
+    private interface Holder {
+        /** Takes one. Returns the next step, which may give it away. */
+        Runnable take(Held held) throws RefusedException;
+    }
+
+    /** Leaves the connection to an arrival from another broker, and tells the peer. */
+    private void park(ChannelHandlerContext context, Holder holder) {
+        cancelTimeout();
+        place.endHandshake();
+        detach(context, channel -> {
+            try {
+                Runnable next = holder.take(new HeldChannel(channel, place::release));
+                step = Step.HANDED_OVER;
+                Posix.writeAtOnce(channel.fd().intValue(), HandshakeRecords.parked());
+                next.run();
+            } catch (RefusedException e) {
+                refuse(context, Refusal.CAPACITY, e.getMessage());
+            } catch (PosixException e) {
+                LOG.debugf("the peer has left: peer=%s:%d: %s", address, port, e.getMessage()); // the move ends
+            }
+        });
+    }
+
+    /** Hands the socket to the worker of the session that it joins. The session counts in the peer's limit, not it. */
+    private void join(ChannelHandlerContext context, HandshakeRecords.Join join) {
+        detach(context, channel -> give(context, channel, join));
     }
 
     private void give(ChannelHandlerContext context, EpollSocketChannel channel, HandshakeRecords.Join join) {

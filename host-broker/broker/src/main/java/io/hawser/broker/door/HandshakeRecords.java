@@ -35,9 +35,9 @@ final class HandshakeRecords {
     /**
      * The guest's answer to the challenge.
      *
-     * @param purpose a session, the status, or a further connection of a session.
+     * @param purpose a session, the status, a further connection of a session, or a session from another broker.
      * @param bytes the proof, 32 bytes.
-     * @param join the session of a further connection; null for another purpose.
+     * @param join the session of JOIN or RESUME; null for another purpose.
      * @param offer the guest's end of RDMA, RDMA_END_BYTES long; null when it offers none.
      */
     record Proof(HandshakeProof.Purpose purpose, byte[] bytes, Join join, byte[] offer) {}
@@ -84,7 +84,43 @@ final class HandshakeRecords {
         return hello;
     }
 
-    /** Decodes PROOF, OPEN, ASK_STATUS or JOIN, which begin with the proof. */
+    /**
+     * The first record of another broker of the pool.
+     *
+     * @param ticket 32 bytes.
+     */
+    record Delivery(byte[] ticket, long sessionId) {}
+
+    /** Whether a first record is another broker's. */
+    static boolean isDelivery(byte[] record) {
+        return new RecordReader().wrap(MemorySegment.ofArray(record), 0, record.length).opcode()
+            == RecordLayout.CONTROL_DELIVER;
+    }
+
+    static Delivery delivery(byte[] record) throws MalformedException {
+        RecordReader reader = open(record, RecordLayout.CONTROL_DELIVER, HELLO_SEQUENCE);
+        reader.begin(RecordLayout.DELIVER_FIXED_BYTES);
+        Delivery delivery = new Delivery(reader.slice(RecordLayout.DELIVER_TICKET_OFFSET, RecordLayout.TICKET_BYTES)
+            .toArray(ValueLayout.JAVA_BYTE), reader.i64(RecordLayout.DELIVER_SESSION_ID_OFFSET));
+        close(reader);
+        return delivery;
+    }
+
+    static byte[] deliver(byte[] ticket, long sessionId) {
+        RecordWriter writer = new RecordWriter(RecordLayout.HEADER_BYTES + RecordLayout.DELIVER_FIXED_BYTES);
+        writer.begin(RecordLayout.CONTROL_DELIVER, HELLO_SEQUENCE, 0, 0, 0).fixed(RecordLayout.DELIVER_FIXED_BYTES);
+        writer.struct(RecordLayout.DELIVER_TICKET_OFFSET, MemorySegment.ofArray(ticket), 0, ticket.length);
+        writer.i64(RecordLayout.DELIVER_SESSION_ID_OFFSET, sessionId);
+        return bytes(writer);
+    }
+
+    static byte[] parked() {
+        RecordWriter writer = new RecordWriter(RecordLayout.HEADER_BYTES);
+        writer.begin(RecordLayout.CONTROL_PARKED, 0, 0, 0, 0).fixed(RecordLayout.PARKED_FIXED_BYTES);
+        return bytes(writer);
+    }
+
+    /** Decodes PROOF, OPEN, ASK_STATUS, JOIN or RESUME, which begin with the proof. */
     static Proof proof(byte[] record) throws MalformedException {
         int opcode = new RecordReader().wrap(MemorySegment.ofArray(record), 0, record.length).opcode();
         return switch (opcode) {
@@ -92,6 +128,8 @@ final class HandshakeRecords {
                 HandshakeProof.Purpose.STATUS);
             case RecordLayout.CONTROL_JOIN -> proof(record, opcode, RecordLayout.JOIN_FIXED_BYTES,
                 HandshakeProof.Purpose.JOIN);
+            case RecordLayout.CONTROL_RESUME -> proof(record, opcode, RecordLayout.RESUME_FIXED_BYTES,
+                HandshakeProof.Purpose.RESUME);
             case RecordLayout.CONTROL_OPEN -> proof(record, opcode, RecordLayout.OPEN_FIXED_BYTES,
                 HandshakeProof.Purpose.SESSION);
             default -> proof(record, RecordLayout.CONTROL_PROOF, RecordLayout.PROOF_FIXED_BYTES,
@@ -105,7 +143,8 @@ final class HandshakeRecords {
         reader.begin(fixedBytes);
         byte[] proof = reader.slice(RecordLayout.PROOF_PROOF_OFFSET, RecordLayout.PROOF_BYTES)
             .toArray(ValueLayout.JAVA_BYTE);
-        Join join = purpose != HandshakeProof.Purpose.JOIN ? null
+        boolean isOfSession = purpose == HandshakeProof.Purpose.JOIN || purpose == HandshakeProof.Purpose.RESUME;
+        Join join = !isOfSession ? null // both have the same fields
             : new Join(reader.i64(RecordLayout.JOIN_SESSION_ID_OFFSET),
                 reader.slice(RecordLayout.JOIN_SESSION_NONCE_OFFSET, RecordLayout.NONCE_CLIENT_BYTES)
                     .toArray(ValueLayout.JAVA_BYTE));

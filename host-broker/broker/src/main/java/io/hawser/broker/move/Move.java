@@ -30,7 +30,7 @@ import java.util.function.Consumer;
  * <p>Before the commit each failure, and each answer that does not come in time, leaves the sessions with their
  * sources. A session that ends meanwhile leaves the move. Event loop only.
  */
-public final class Move {
+public final class Move implements RunningMove {
     /** A worker for these GPUs. */
     private record Request(String vgpu, List<String> gpus) implements WorkerRequest {}
 
@@ -122,8 +122,8 @@ public final class Move {
         }
     }
 
-    /** Handles a message of one of the move's workers; returns false for another worker's or another message. */
-    boolean handle(Worker worker, WorkerMessage message) {
+    @Override
+    public boolean handle(Worker worker, WorkerMessage message) {
         for (MovingSession part : parts) {
             if (part.source() == worker && part.isLeaving() && message instanceof WorkerMessage.MoveReady state) {
                 leave(part, state);
@@ -189,8 +189,8 @@ public final class Move {
         }
     }
 
-    /** One of the move's workers has ended. */
-    void onExit(Worker worker, String reason) {
+    @Override
+    public void onExit(Worker worker, String reason) {
         if (worker == mover) {
             fail("the mover has ended: " + reason);
             return;
@@ -224,6 +224,7 @@ public final class Move {
     }
 
     /** Leaves the vGPU and its sessions where they are. Does nothing after the end of the move. */
+    @Override
     public void fail(String reason) {
         fail(reason, true);
     }
@@ -248,7 +249,7 @@ public final class Move {
         });
         parts.clear();
         moves.places().cancel(plan);
-        moves.ended(this, MoveOutcome.Result.FAILED, 0, reason);
+        moves.ended(this, outcome(MoveOutcome.Result.FAILED, 0, reason));
         ready.completeExceptionally(VgpuException.conflict("the vGPU has not moved: vgpu=" + plan.vgpu().name() + ": "
             + reason));
     }
@@ -275,7 +276,7 @@ public final class Move {
         moves.places().commit(plan);
         parts.forEach(part -> part.commit(plan.home()));
         parts.forEach(MovingSession::announce);
-        return moves.ended(this, MoveOutcome.Result.MOVED, parts.size(), "");
+        return moves.ended(this, outcome(MoveOutcome.Result.MOVED, parts.size(), ""));
     }
 
     /** Checks that the sessions are still complete at their targets, and that the target's GPU still has room. */
@@ -302,7 +303,8 @@ public final class Move {
             limitMs, TimeUnit.MILLISECONDS);
     }
 
-    long ms() {
-        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedNs);
+    private MoveOutcome outcome(MoveOutcome.Result result, int sessions, String problem) {
+        return new MoveOutcome(plan.vgpu().name(), result, plan.from(), plan.to(), sessions,
+            TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedNs), problem);
     }
 }

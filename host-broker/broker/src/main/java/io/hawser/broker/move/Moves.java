@@ -37,7 +37,7 @@ public final class Moves {
     private final MovePlaces places;
     private final Duration answerTimeout;
     private final Consumer<MoveOutcome> ended;
-    private final List<Move> running = new ArrayList<>();
+    private final List<RunningMove> running = new ArrayList<>();
     /**
      * Sources that have not answered the order of a failed move. A later order may only follow the answer, since no
      * message names its move. The task tells the source of the end of the move; null after that.
@@ -90,7 +90,24 @@ public final class Moves {
         }
     }
 
-    private long limitMs(String vgpu) {
+    /**
+     * Begins to move a vGPU with its sessions to another broker.
+     *
+     * @return the move, whose sessions still work.
+     * @throws VgpuException when a rule forbids the move; nothing has changed then.
+     */
+    public Transfer transfer(String vgpu) throws VgpuException {
+        List<Session> moving = sessions.of(vgpu);
+        for (Session session : moving) {
+            requireMovable(session);
+        }
+        Transfer transfer = new Transfer(this, places.depart(vgpu), moving);
+        running.add(transfer);
+        return transfer;
+    }
+
+    /** Time for each step of a vGPU's move, in ms. */
+    public long limitMs(String vgpu) {
         return answerTimeout.toMillis() + MS_A_GIB * (ledgers.usedBytes(vgpu) >> 30);
     }
 
@@ -110,7 +127,7 @@ public final class Moves {
 
     /** Handles a worker's message about a move; returns false when the message is for the sessions. */
     public boolean handle(Worker worker, WorkerMessage message) {
-        for (Move move : List.copyOf(running)) {
+        for (RunningMove move : List.copyOf(running)) {
             if (move.handle(worker, message)) {
                 return true;
             }
@@ -166,17 +183,24 @@ public final class Moves {
             : null);
     }
 
-    MoveOutcome ended(Move move, MoveOutcome.Result result, int count, String problem) {
+    /** Adds a move that {@link #begin} has not made. */
+    void add(RunningMove move) {
+        running.add(move);
+    }
+
+    /** Removes such a move. */
+    void remove(RunningMove move) {
         running.remove(move);
-        MovePlaces.Plan plan = move.plan();
-        MoveOutcome outcome = new MoveOutcome(plan.vgpu().name(), result, plan.from(), plan.to(), count, move.ms(),
-            problem);
-        if (problem.isEmpty()) {
-            LOG.infof("vGPU %s has moved: from=%s to=%s sessions=%d ms=%d", outcome.vgpu(), plan.from(), plan.to(),
-                count, outcome.ms());
+    }
+
+    MoveOutcome ended(RunningMove move, MoveOutcome outcome) {
+        running.remove(move);
+        if (outcome.problem().isEmpty()) {
+            LOG.infof("vGPU %s has moved: from=%s to=%s sessions=%d ms=%d", outcome.vgpu(), outcome.from(),
+                outcome.to(), outcome.sessions(), outcome.ms());
         } else {
-            LOG.warnf("vGPU %s has not moved: from=%s to=%s ms=%d: %s", outcome.vgpu(), plan.from(), plan.to(),
-                outcome.ms(), problem);
+            LOG.warnf("vGPU %s has not moved: from=%s to=%s ms=%d: %s", outcome.vgpu(), outcome.from(), outcome.to(),
+                outcome.ms(), outcome.problem());
         }
         ended.accept(outcome);
         return outcome;

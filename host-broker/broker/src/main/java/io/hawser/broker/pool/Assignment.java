@@ -15,9 +15,10 @@ import java.util.List;
  * @param place the guest's slot in shared memory; null when the descriptor sent with the assignment is a socket.
  * @param slot the worker's slot in the ledger of the vGPU.
  * @param rdma the guest's offer of RDMA; null when it has made none.
+ * @param mayLeave whether the session may follow its vGPU to another broker.
  */
 public record Assignment(long sessionId, String vgpu, long memoryBytes, String peer, String program,
-    List<String> images, Place place, LedgerSlot slot, Offer rdma) {
+    List<String> images, Place place, LedgerSlot slot, Offer rdma, boolean mayLeave) {
 
     /**
      * A slot of a region.
@@ -42,7 +43,7 @@ public record Assignment(long sessionId, String vgpu, long memoryBytes, String p
     /** Adds the fields of this assignment to a message to the worker. */
     void describe(ObjectNode message) {
         message.put("sessionId", sessionId).put("vgpu", vgpu).put("memoryBytes", memoryBytes).put("peer", peer)
-            .put("program", program).put("carrier", place == null ? "tcp" : "shm");
+            .put("program", program).put("carrier", place == null ? "tcp" : "shm").put("mayLeave", mayLeave);
         if (rdma != null) {
             message.put("rdma", rdma.end).put("rdmaRefusal", rdma.refusal);
         }

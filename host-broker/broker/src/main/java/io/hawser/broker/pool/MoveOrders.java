@@ -34,6 +34,24 @@ public record MoveOrders(Worker worker) {
     }
 
     /**
+     * Orders a session out to another broker.
+     *
+     * @param address of that broker, for the guest.
+     * @param connection to that broker.
+     */
+    public void moveOut(String address, int connection) throws PosixException {
+        worker.sendWithDescriptor(Worker.message(BrokerMessageType.MOVE_OUT).put("address", address), connection);
+    }
+
+    /**
+     * Gives the worker the connection by which the session that follows comes from another broker. The call precedes
+     * {@link Worker#assign}.
+     */
+    public void moveStream(int connection) throws PosixException {
+        worker.sendWithDescriptor(Worker.message(BrokerMessageType.MOVE_STREAM), connection);
+    }
+
+    /**
      * Gives the worker the state of the session that follows, and its socket to the mover. The call precedes {@link
      * Worker#assign}.
      *

@@ -12,7 +12,7 @@ import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.core.MediaType;
 import java.util.concurrent.CompletionStage;
 
-/** The operations of openapi.yml that move vGPUs to other GPUs, by their operationId; a test compares the two. */
+/** The operations of openapi.yml that move vGPUs, by their operationId; a test compares the two. */
 @Path("/api/v1")
 @Produces(MediaType.APPLICATION_JSON)
 public interface MoveApi {
@@ -47,4 +47,19 @@ public interface MoveApi {
     @Path("/gpus/{gpu}/undrain")
     @Needs(Role.OPERATOR)
     CompletionStage<DrainInfo> undrainGpu(@PathParam("gpu") String gpu);
+
+    /**
+     * Places no further vGPU on this broker, and moves its vGPUs to others of the pool; as {@link #drainGpu}. 409 for
+     * the name of another broker.
+     */
+    @POST
+    @Path("/brokers/{name}/drain")
+    @Needs(Role.OPERATOR)
+    CompletionStage<DrainInfo> drainBroker(@PathParam("name") String name);
+
+    /** Allows vGPUs on this broker again. */
+    @POST
+    @Path("/brokers/{name}/undrain")
+    @Needs(Role.OPERATOR)
+    CompletionStage<DrainInfo> undrainBroker(@PathParam("name") String name);
 }

@@ -15,14 +15,19 @@ public class MoveResource implements MoveApi {
 
     @Override
     public CompletionStage<MoveInfo> moveSession(long id, MoveRequest request) {
-        return VgpuResource.withStatus(service.moveSession(id, request == null ? null : request.gpu())
+        return VgpuResource.withStatus(service.moveSession(id, wish(request))
             .thenApply(MoveInfo::of));
     }
 
     @Override
     public CompletionStage<MoveInfo> moveVgpu(String name, MoveRequest request) {
-        return VgpuResource.withStatus(service.move(name, request == null ? null : request.gpu())
+        return VgpuResource.withStatus(service.move(name, wish(request))
             .thenApply(MoveInfo::of));
+    }
+
+    private static MoveService.Wish wish(MoveRequest request) {
+        return request == null ? new MoveService.Wish(null, null)
+            : new MoveService.Wish(request.gpu(), request.broker());
     }
 
     @Override
@@ -32,6 +37,16 @@ public class MoveResource implements MoveApi {
 
     @Override
     public CompletionStage<DrainInfo> undrainGpu(String gpu) {
-        return VgpuResource.withStatus(service.undrain(gpu).thenApply(DrainInfo::undrained));
+        return VgpuResource.withStatus(service.undrain(gpu).thenApply(uuid -> DrainInfo.undrained(uuid, "")));
+    }
+
+    @Override
+    public CompletionStage<DrainInfo> drainBroker(String name) {
+        return VgpuResource.withStatus(service.drainBroker(name).thenApply(DrainInfo::of));
+    }
+
+    @Override
+    public CompletionStage<DrainInfo> undrainBroker(String name) {
+        return VgpuResource.withStatus(service.undrainBroker(name).thenApply(done -> DrainInfo.undrained("", name)));
     }
 }

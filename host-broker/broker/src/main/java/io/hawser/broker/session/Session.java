@@ -5,6 +5,7 @@ import io.hawser.broker.model.Guest;
 import io.hawser.broker.model.RefusedException;
 import io.hawser.broker.model.SessionState;
 import io.hawser.broker.model.SessionView;
+import io.hawser.broker.model.Traveller;
 import io.hawser.broker.model.WorkerStats;
 import io.hawser.broker.pool.Assignment;
 import io.hawser.broker.pool.LedgerSlot;
@@ -39,6 +40,8 @@ public final class Session implements WorkerRequest {
     private boolean failed;
     private String endReason = "";
     private Assignment.Offer offer; // of RDMA; null without one
+    private boolean overTls;
+    private boolean mayLeave; // for another broker
     private byte[] nonce = {}; // of the guest's HELLO; empty: no connection may join
     private int stripes;
     private GuestEnd guestEnd = this::giveSocket;
@@ -83,11 +86,15 @@ public final class Session implements WorkerRequest {
     @Override
     public List<String> gpus() throws RefusedException {
         if (view.gpus().isEmpty()) {
-            List<String> chosen = placing.place();
-            view = new SessionView(id, guest, view.workerPid(), started, view.state(), chosen, memoryBytes,
-                view.statistics());
+            useGpus(placing.place());
         }
         return view.gpus();
+    }
+
+    /** Sets the session's GPUs. */
+    final void useGpus(List<String> chosen) {
+        view = new SessionView(id, guest, view.workerPid(), started, view.state(), chosen, memoryBytes,
+            view.statistics());
     }
 
     @Override
@@ -118,7 +125,7 @@ public final class Session implements WorkerRequest {
      */
     public Assignment assignment(Assignment.Place place) {
         return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, slot,
-            offer);
+            offer, mayLeave);
     }
 
     /**
@@ -129,7 +136,7 @@ public final class Session implements WorkerRequest {
      */
     public Assignment assignment(Assignment.Place place, LedgerSlot other) {
         return new Assignment(id, guest.vgpu(), memoryBytes, guest.peer(), guest.program(), images.get(), place, other,
-            null);
+            null, mayLeave);
     }
 
     /** Sets the guest's end; without this call it is the socket that the worker passes. */
@@ -215,9 +222,27 @@ public final class Session implements WorkerRequest {
      * Allows further connections to join.
      *
      * @param given the guest's nonce in HELLO, which only the guest's process knows.
+     * @param isTls whether the guest has come over TLS.
      */
-    public void useNonce(byte[] given) {
+    public void useNonce(byte[] given, boolean isTls) {
         nonce = given.clone();
+        overTls = isTls;
+    }
+
+    /** Lets the session follow its vGPU to another broker. The call precedes that of its worker. */
+    void allowLeave(boolean allowed) {
+        mayLeave = allowed;
+    }
+
+    /** Whether the guest has come over TLS. Event loop only. */
+    public boolean isOverTls() {
+        return overTls;
+    }
+
+    /** The session as another broker must know it. Event loop only. */
+    public Traveller traveller() {
+        return new Traveller(id, guest.keyId(), guest.peer(), guest.pid(), guest.program(), guest.host(),
+            HexFormat.of().formatHex(nonce));
     }
 
     /**

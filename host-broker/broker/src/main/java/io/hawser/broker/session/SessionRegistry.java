@@ -179,6 +179,7 @@ public final class SessionRegistry {
         Vgpu vgpu = vgpus.enter(name);
         Session session = new Session(nextId++, guest, vgpu.memoryBytes(), () -> place(name),
             () -> images.digests(name), freed);
+        session.allowLeave(admission != Admission.ALONE);
         try {
             session.gpus();
         } catch (RefusedException e) {
@@ -261,7 +262,7 @@ public final class SessionRegistry {
      * @throws IOException when the worker does not receive all; the caller must {@link #withdraw} and kill it.
      */
     public LedgerSlot prepare(Session session, Worker worker, List<String> gpus) throws IOException {
-        if (session.view().gpus().equals(gpus)) {
+        if (session.worker() != null && session.view().gpus().equals(gpus)) {
             ledgers.allowCopy(session.worker());
         }
         LedgerSlot slot = ledgers.take(worker, session.vgpu());
@@ -275,7 +276,9 @@ public final class SessionRegistry {
     public void withdraw(Worker worker) {
         Session session = joining.remove(worker);
         if (session != null) {
-            ledgers.endCopy(session.worker());
+            if (session.worker() != null) {
+                ledgers.endCopy(session.worker());
+            }
             cpu.end(worker, session.vgpu());
             turns.leave(worker);
         }
@@ -296,6 +299,35 @@ public final class SessionRegistry {
         session.replace(worker, slot, gpus);
         LOG.infof("session %d has moved: vgpu=%s gpus=%s worker=%d workerPid=%d formerWorker=%d", session.id(),
             session.vgpu(), String.join(",", gpus), worker.id(), worker.pid(), former.id());
+    }
+
+    /**
+     * Makes a session that may come from another broker. It counts nowhere before {@link #receive}.
+     *
+     * @param id at the other broker.
+     * @param gpus UUIDs.
+     * @param freed called once at the end of the session.
+     */
+    public Session expect(long id, Guest guest, List<String> gpus, Runnable freed) {
+        String name = guest.vgpu();
+        long memoryBytes = vgpus.find(name).map(view -> view.vgpu().memoryBytes()).orElse(0L);
+        Session session = new Session(id, guest, memoryBytes, () -> gpus, () -> images.digests(name), freed);
+        session.useGpus(gpus);
+        session.allowLeave(true);
+        return session;
+    }
+
+    /**
+     * Gives a session that has come from another broker to the worker that {@link #prepare} has prepared. Event loop
+     * only.
+     */
+    public void receive(Session session, Worker worker, LedgerSlot slot) {
+        vgpus.enter(session.vgpu());
+        sessions.put(session.id(), session);
+        joining.remove(worker);
+        byWorker.put(worker, session);
+        session.run(worker, slot);
+        run(session, worker);
     }
 
     /** The sessions of a vGPU, oldest first, also those without a worker. Event loop only. */
@@ -379,7 +411,7 @@ public final class SessionRegistry {
                 }
             }
             case WorkerMessage.OfImage image -> images.handle(worker, session.view().guest().vgpu(), image);
-            case WorkerMessage.OfMemory shared -> handleMemory(worker, session, shared);
+            case WorkerMessage.OfMemory shared -> new MemoryRequests(memory, worker, session).handle(shared);
             case WorkerMessage.OfSwap swap -> swapping.handle(worker, swap);
             case WorkerMessage.ProcessMoved moved -> worker.kill("it sent a helper's message: pid=" + moved.pid());
             case WorkerMessage.OfMove move -> throw new IllegalStateException("a message for the moves: " + move);
@@ -415,26 +447,6 @@ public final class SessionRegistry {
         session.count(totals);
         if (totals.calls() != before.calls() || totals.gpuTimeMs() != before.gpuTimeMs()) {
             swapping.active(worker);
-        }
-    }
-
-    private void handleMemory(Worker worker, Session session, WorkerMessage.OfMemory message) {
-        String vgpu = session.view().guest().vgpu();
-        switch (message) {
-            case WorkerMessage.Share share -> {
-                int descriptor = share.passed() ? worker.receiveDescriptor() : SharedMemory.NO_DESCRIPTOR;
-                if (!share.passed() || descriptor >= 0) {
-                    worker.sendShared(share.name(), memory.share(session.id(), vgpu, share, descriptor));
-                }
-            }
-            case WorkerMessage.Unshare unshare -> {
-                memory.unshare(session.id(), vgpu, unshare.name());
-                worker.sendUnshared(unshare.name());
-            }
-            case WorkerMessage.Release release -> memory.release(session.id(), vgpu, release.name());
-            case WorkerMessage.Find find -> memory.find(session.id(), vgpu, find.name())
-                .ifPresentOrElse(found -> worker.sendFound(found.share(), found.descriptor()),
-                    () -> worker.sendNotFound(find.name()));
         }
     }
 

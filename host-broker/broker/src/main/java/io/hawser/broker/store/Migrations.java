@@ -27,7 +27,7 @@ final class Migrations {
     /** Listed by name, because the class loader of the packaged broker lists no folders. A test compares the list. */
     static final List<String> FILES = List.of("V1__vgpus_and_tokens.sql", "V2__audit.sql",
         "V4__audit_kinds.sql", "V5__communication.sql", "V6__swappable.sql", "V7__rdma.sql",
-        "V8__expiry_and_labels.sql", "V9__pool.sql");
+        "V8__expiry_and_labels.sql", "V9__pool.sql", "V10__arrivals.sql");
     /** The version of this broker's schema: that of the last file. */
     static final int VERSION = Integer.parseInt(FILES.getLast().substring(1, FILES.getLast().indexOf("__")));
     /** Folder of the files. */

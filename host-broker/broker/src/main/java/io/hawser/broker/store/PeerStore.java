@@ -29,6 +29,9 @@ public final class PeerStore {
 
     private static final long LOCK = 0x6861_7773_6572_0001L; // "hawser", 1: any number that no other program takes
     private static final String RELAX = "set local synchronous_commit to off";
+    /** Until the doors are open: guests that come meanwhile try the addresses of the process before. */
+    private static final String KEEP_ADDRESSES = "guest = coalesce(nullif(?, ''), guest), "
+        + "guest_tls = coalesce(nullif(?, ''), guest_tls), http = coalesce(nullif(?, ''), http), ";
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final TypeReference<List<PeerGpu>> GPUS = new TypeReference<>() {};
     private static final String SILENCE_MS =
@@ -114,7 +117,7 @@ public final class PeerStore {
         PeerBroker registered = new PeerBroker(me.id(), number, me.name(), epoch, Instant.EPOCH, Duration.ZERO, 0,
             me.guest(), me.guestTls(), me.http(), me.version(), me.gpus());
         try (PreparedStatement write = connection.prepareStatement(isKnown
-            ? "update broker set number = ?, name = ?, epoch = ?, applied = ?, guest = ?, guest_tls = ?, http = ?, "
+            ? "update broker set number = ?, name = ?, epoch = ?, applied = ?, " + KEEP_ADDRESSES
                 + "version = ?, gpus = ?, heartbeat = clock_timestamp() where id = ?"
             : "insert into broker (number, name, epoch, applied, guest, guest_tls, http, version, gpus, id, heartbeat) "
                 + "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, clock_timestamp())")) {
@@ -130,6 +133,7 @@ public final class PeerStore {
             write.setString(10, registered.id());
             write.executeUpdate();
         }
+        ArrivalStore.clear(connection, registered.id());
         return registered;
     }
 

@@ -7,6 +7,7 @@ import io.hawser.broker.model.Texts;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.model.VgpuState;
+import io.hawser.broker.model.WorkerKind;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -127,11 +128,7 @@ public final class MovePlaces {
         boolean isSame = entry.home.contains(to) && entry.destination.isEmpty();
         List<GpuLoad> loads = table.loads(isSame ? null : entry).stream()
             .map(load -> load.device().uuid().equals(to) ? load.withContexts(more) : load).toList();
-        try {
-            table.placement().requireFit(entry.vgpu, List.of(to), loads);
-        } catch (Placement.NoPlaceException e) {
-            throw VgpuException.conflict(e.getMessage());
-        }
+        table.placement().requireRoom(entry.vgpu, List.of(to), loads);
     }
 
     /**
@@ -168,6 +165,81 @@ public final class MovePlaces {
     }
 
     /**
+     * Closes a vGPU that goes to another broker. Until {@link #stay} it takes neither guests nor changes.
+     *
+     * @throws VgpuException when a rule forbids the move; nothing has changed then.
+     */
+    public Plan depart(String name) throws VgpuException {
+        VgpuEntry entry = table.existing(name);
+        requireMovable(entry);
+        requireMobile(entry.vgpu);
+        entry.closed = "the vGPU is being moved to another broker: vgpu=" + name;
+        String from = entry.home.getFirst();
+        return new Plan(entry.vgpu, entry.vgpu, from, from);
+    }
+
+    private void requireMobile(Vgpu vgpu) throws VgpuException {
+        if (vgpu.origin() == Origin.SETTINGS) {
+            throw VgpuException.conflict("a vGPU of a broker's settings stays at this broker: hawser.vgpus."
+                + vgpu.name());
+        }
+        if (table.percentage(vgpu.name()) != WorkerKind.WHOLE) {
+            throw VgpuException.conflict("a vGPU whose share is a percentage of MPS stays at its broker: vgpu="
+                + vgpu.name());
+        }
+    }
+
+    /** Ends a move to another broker: the vGPU stays. */
+    public void stay(Plan plan) {
+        table.open(plan.vgpu().name());
+    }
+
+    /**
+     * Reserves room for a vGPU that comes from another broker. Until {@link #admit} it takes no guests.
+     *
+     * @param gpu as for {@link #gpu}; null for any that has room.
+     * @param sessions that come with it.
+     * @throws VgpuException when a rule forbids the move; nothing has changed then.
+     */
+    public Plan expect(Vgpu vgpu, String gpu, int sessions) throws VgpuException {
+        requireMobile(vgpu);
+        if (table.entry(vgpu.name()) != null) {
+            throw VgpuException.conflict("the vGPU is here already, or on its way: vgpu=" + vgpu.name());
+        }
+        int more = Math.max(0, sessions - 1);
+        List<GpuLoad> loads = table.loads(null).stream().map(load -> load.withContexts(more)).toList();
+        String to;
+        if (gpu == null) {
+            Placement.Search search = table.placement().search(vgpu);
+            loads.forEach(search::offer);
+            to = search.best().device().uuid();
+        } else {
+            to = gpu(gpu);
+            table.placement().requireRoom(vgpu, List.of(to), loads);
+        }
+        table.load(vgpu, List.of(to));
+        VgpuEntry entry = table.entry(vgpu.name());
+        entry.state = VgpuState.READY;
+        entry.closed = "the vGPU is coming from another broker: vgpu=" + vgpu.name();
+        table.publish(entry);
+        table.refresh();
+        return new Plan(vgpu, vgpu.gpus().kind() != GpuChoice.Kind.LIST ? vgpu
+            : new VgpuDraft(null, null, null, null, null, to, null, null).change(vgpu, Vgpu.now()), to, to);
+    }
+
+    /** A vGPU that was expected is this broker's now. */
+    public void admit(Plan plan) {
+        table.open(plan.vgpu().name());
+    }
+
+    /** A vGPU that was expected does not come. */
+    public void refuse(Plan plan) {
+        if (table.entry(plan.vgpu().name()) != null) {
+            table.remove(plan.vgpu().name());
+        }
+    }
+
+    /**
      * Chooses another GPU for a vGPU.
      *
      * @return UUID of a GPU that has room.
@@ -192,6 +264,11 @@ public final class MovePlaces {
         Placement.Search search = table.placement().search(entry.vgpu);
         others.forEach(search::offer);
         return search.best().device().uuid();
+    }
+
+    /** UUIDs of all GPUs. */
+    public List<String> gpus() {
+        return table.devices().stream().map(Device::uuid).toList();
     }
 
     /** Names of the vGPUs on a GPU. */

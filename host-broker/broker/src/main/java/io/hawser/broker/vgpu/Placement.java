@@ -101,6 +101,19 @@ public record Placement(Policy policy, double overcommit) {
         }
     }
 
+    /**
+     * As {@link #requireFit}, with the exception of requests.
+     *
+     * @throws VgpuException when the GPUs have no room for the vGPU.
+     */
+    public void requireRoom(Vgpu vgpu, List<String> home, List<GpuLoad> gpus) throws VgpuException {
+        try {
+            requireFit(vgpu, home, gpus);
+        } catch (NoPlaceException e) {
+            throw VgpuException.conflict(e.getMessage());
+        }
+    }
+
     private GpuLoad any(Vgpu vgpu, List<GpuLoad> gpus) throws NoPlaceException {
         Search search = search(vgpu);
         gpus.forEach(search::offer);

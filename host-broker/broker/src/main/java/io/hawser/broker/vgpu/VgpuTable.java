@@ -454,7 +454,7 @@ public final class VgpuTable {
         boolean same = after.gpus().equals(before.gpus()) && entry.state == VgpuState.READY;
         if (!same || !fits(after, home, loads(entry))) {
             if (entry.sessions > 0) {
-                requireFit(after, home, entry);
+                placement.requireRoom(after, home, loads(entry));
             }
             home = place(after, entry);
         }
@@ -462,14 +462,6 @@ public final class VgpuTable {
             entry.closed = "the vGPU is being moved: vgpu=" + name;
         }
         return new Planned(after, home);
-    }
-
-    private void requireFit(Vgpu vgpu, List<String> home, VgpuEntry entry) throws VgpuException {
-        try {
-            placement.requireFit(vgpu, home, loads(entry));
-        } catch (Placement.NoPlaceException e) {
-            throw VgpuException.conflict(e.getMessage());
-        }
     }
 
     /** Applies a planned change, after its write to the database. */

@@ -64,7 +64,7 @@ class ElsewhereIT {
             (vgpu, overTls) -> {
                 QUESTIONS.add(new Question(vgpu, overTls));
                 return answer == null ? CompletableFuture.completedFuture(overTls ? TLS : PLAIN) : answer;
-            });
+            }, null);
         door.open();
     }
 

@@ -116,9 +116,19 @@ public final class TestGuest implements AutoCloseable {
 
     /** The JOIN record of a connection whose HELLO has been answered by this challenge. */
     public byte[] join(byte[] challenge, String secret, long sessionId, byte[] nonce) {
-        byte[] proof = proofs(challenge).ofGuest(HandshakeProof.Purpose.JOIN, TokenKeys.ofSecret(secret));
+        return ofSession(RecordLayout.CONTROL_JOIN, proofs(challenge).ofGuest(HandshakeProof.Purpose.JOIN,
+            TokenKeys.ofSecret(secret)), sessionId, nonce);
+    }
+
+    /** The RESUME record of a connection whose HELLO has been answered by this challenge. */
+    public byte[] resume(byte[] challenge, String secret, long sessionId, byte[] nonce) {
+        return ofSession(RecordLayout.CONTROL_RESUME, proofs(challenge).ofGuest(HandshakeProof.Purpose.RESUME,
+            TokenKeys.ofSecret(secret)), sessionId, nonce);
+    }
+
+    private static byte[] ofSession(int opcode, byte[] proof, long sessionId, byte[] nonce) {
         RecordWriter writer = new RecordWriter(RecordLayout.HEADER_BYTES + RecordLayout.JOIN_FIXED_BYTES);
-        writer.begin(RecordLayout.CONTROL_JOIN, 2, 0, 0, 0);
+        writer.begin(opcode, 2, 0, 0, 0);
         writer.fixed(RecordLayout.JOIN_FIXED_BYTES);
         writer.struct(RecordLayout.JOIN_PROOF_OFFSET, MemorySegment.ofArray(proof), 0, proof.length);
         writer.i64(RecordLayout.JOIN_SESSION_ID_OFFSET, sessionId);

@@ -6,6 +6,8 @@ import io.hawser.shm.os.SharedMemory;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -38,6 +40,7 @@ final class FakeMove {
     private volatile boolean isStaying; // the end of the move has come before the answer
     private int state = -1; // of the session that comes
     private int link = -1;
+    private boolean isFromAfar;
 
     FakeMove(String mode) {
         this.mode = mode;
@@ -57,6 +60,9 @@ final class FakeMove {
             state = descriptor;
         } else if (isType(message, "movelink")) {
             link = descriptor;
+        } else if (isType(message, "movestream")) {
+            link = descriptor;
+            isFromAfar = true;
         } else {
             return false;
         }
@@ -65,7 +71,7 @@ final class FakeMove {
 
     /** Whether the session comes from another worker. */
     boolean isArrival() {
-        return state >= 0;
+        return state >= 0 || isFromAfar;
     }
 
     /** Serves as the mover until the broker ends it. */
@@ -115,14 +121,10 @@ final class FakeMove {
         if (is("die-target")) {
             Runtime.getRuntime().halt(12);
         }
-        try (SharedMemory memory = SharedMemory.map(state, STATE_BYTES, 0)) {
-            TOTAL.set(memory.memory().get(ValueLayout.JAVA_LONG, 0));
-        } catch (IOException e) {
-            FakeWorker.fail("no state: " + e.getMessage());
-        }
-        FakeSocket.write(link, new byte[] {'L'});
-        if (read(link) != 'D') {
-            FakeWorker.fail("the mover has not answered");
+        if (isFromAfar) {
+            receive();
+        } else {
+            take();
         }
         if (is("silent-target")) {
             FakeWorker.receive(new int[1]);
@@ -139,13 +141,46 @@ final class FakeMove {
         }
     }
 
+    /** From another broker: an S and the state come by the connection, and a D answers. */
+    private void receive() {
+        byte[] all = new byte[1 + Long.BYTES];
+        for (int at = 0; at < all.length;) {
+            byte[] rest = new byte[all.length - at];
+            int count = FakeSocket.read(link, rest);
+            if (count <= 0 && count != FakeSocket.EAGAIN) {
+                FakeWorker.fail("the source has gone");
+            }
+            System.arraycopy(rest, 0, all, at, Math.max(0, count));
+            at += Math.max(0, count);
+        }
+        TOTAL.set(ByteBuffer.wrap(all).order(ByteOrder.LITTLE_ENDIAN).getLong(1));
+        if (!is("refuse-target")) {
+            FakeSocket.write(link, new byte[] {'D'});
+        }
+        Descriptors.close(link);
+    }
+
+    private void take() {
+        try (SharedMemory memory = SharedMemory.map(state, STATE_BYTES, 0)) {
+            TOTAL.set(memory.memory().get(ValueLayout.JAVA_LONG, 0));
+        } catch (IOException e) {
+            FakeWorker.fail("no state: " + e.getMessage());
+        }
+        FakeSocket.write(link, new byte[] {'L'});
+        if (read(link) != 'D') {
+            FakeWorker.fail("the mover has not answered");
+        }
+    }
+
     /**
      * Handles a message to the worker of a session; returns whether it was one of a move.
      *
      * @param guest the guest's socket; -1 in a region.
      */
     boolean handle(String message, int descriptor, int guest, DescriptorSocket descriptors) {
-        if (isType(message, "moveout")) {
+        if (isType(message, "moveout") && message.contains("\"address\"")) {
+            send(descriptor);
+        } else if (isType(message, "moveout")) {
             leave(descriptor, guest, descriptors);
         } else if (isType(message, "moveend")) {
             if (message.contains("\"moved\":true")) {
@@ -164,6 +199,30 @@ final class FakeMove {
             return false;
         }
         return true;
+    }
+
+    /** Sends the session to another broker, and waits for its answer. */
+    private void send(int connection) {
+        QUIET.lock();
+        if (is("die-source")) {
+            Runtime.getRuntime().halt(10);
+        }
+        boolean refuses = is("refuse-source");
+        FakeSocket.write(connection, ByteBuffer.allocate(1 + Long.BYTES).order(ByteOrder.LITTLE_ENDIAN).put((byte) 'S')
+            .putLong(TOTAL.get()).array());
+        byte[] one = new byte[1];
+        int count = refuses ? 0 : FakeSocket.read(connection, one);
+        while (count == FakeSocket.EAGAIN) {
+            LockSupport.parkNanos(1_000_000); // a connection of the broker's event loop does not block
+            count = FakeSocket.read(connection, one);
+        }
+        Descriptors.close(connection);
+        String reason = refuses ? "it uses a graph" : count == 1 ? "" : "the other worker does not take it";
+        if (!reason.isEmpty()) {
+            QUIET.unlock();
+        }
+        FakeWorker.send("{\"type\":\"moveready\",\"reason\":\"" + reason
+            + "\",\"bytes\":8,\"socket\":false,\"stripes\":0}");
     }
 
     private void leave(int socket, int guest, DescriptorSocket descriptors) {

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.Broker;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.admin.MoveService;
 import io.hawser.broker.model.Carrier;
 import io.hawser.broker.model.SessionState;
 import io.hawser.broker.model.SessionView;
@@ -76,7 +77,8 @@ class RegionMoveIT {
         try (TestRegionGuest guest = serve()) {
             SessionView before = session();
             String to = otherGpu();
-            assertEquals(1, TestBroker.done(broker.moveService().moveSession(before.id(), to)).sessions());
+            assertEquals(1, TestBroker.done(broker.moveService().moveSession(before.id(),
+                new MoveService.Wish(to, null))).sessions());
             SessionView after = session();
             assertEquals(before.id(), after.id());
             assertEquals(List.of(to), after.gpus());
@@ -96,7 +98,8 @@ class RegionMoveIT {
         start("moves-" + mode);
         try (TestRegionGuest guest = serve()) {
             SessionView before = session();
-            TestBroker.refused(broker.moveService().moveSession(before.id(), otherGpu()));
+            TestBroker.refused(broker.moveService().moveSession(before.id(),
+                new MoveService.Wish(otherGpu(), null)));
             assertEquals(before.workerPid(), session().workerPid());
             assertEquals(before.gpus(), session().gpus());
             assertEquals(RegionLayout.HOST_SERVING, guest.hostState());

@@ -23,7 +23,9 @@ public final class HandshakeProof {
         /** The status of the vGPU: ASK_STATUS. */
         STATUS("hawser-status-2"),
         /** A further connection of a session: JOIN. */
-        JOIN("hawser-join-2");
+        JOIN("hawser-join-2"),
+        /** A session that comes from another broker: RESUME. */
+        RESUME("hawser-resume-2");
 
         private final byte[] domain;
 
