@@ -31,6 +31,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestMethodOrder;
 import org.junit.jupiter.api.condition.EnabledIf;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Three brokers with one PostgreSQL, and real guests. The last tests take brokers away. */
 @EnabledIf(value = "hasPostgres", disabledReason = "PostgreSQL is not installed (Debian's package postgresql)")
@@ -39,6 +41,7 @@ class PoolIT {
     private static final List<String> NAMES = List.of("left", "middle", "right");
     private static final Executor VIRTUAL = task -> Thread.ofVirtual().start(task);
     private static final int LAST = Order.DEFAULT + 1;
+    private static final JsonNode NOTHING = JsonNodeFactory.instance.objectNode();
 
     @TempDir
     private static Path folder;
@@ -69,7 +72,7 @@ class PoolIT {
         settings.putAll(Map.of("hawser.broker.name", name, "hawser.vgpus.own-" + name + ".memory-bytes", "0",
             "hawser.regions.tests.vgpu", "own-" + name, "hawser.listen.tls-port", "0", "hawser.tls.certificate",
             certificates.certificate(name, "IP:127.0.0.1", 30).toString(), "hawser.tls.key",
-            certificates.key(name).toString()));
+            certificates.key(name).toString(), "hawser.tls.authorities", certificates.authority().toString()));
         return BrokerProcess.start("pool-" + name, folder.resolve(name), BrokerProcess.withQuickWorkers(settings),
             certificates);
     }
@@ -167,6 +170,87 @@ class PoolIT {
             assertNotEquals(0, guest.await().exit());
         }
         broker("middle").awaitIdle();
+    }
+
+    private static JsonNode session(String vgpu, String broker) throws Exception {
+        JsonNode sessions = broker("middle").get("/api/v1/sessions?broker=" + broker);
+        for (JsonNode one : sessions) {
+            if (one.path("vgpu").asText().equals(vgpu)) {
+                return one;
+            }
+        }
+        return JsonNodeFactory.instance.missingNode();
+    }
+
+    /** Waits until a vGPU's only session has done more than so much at a broker. */
+    private static long awaitMore(String vgpu, String broker, String counter, long before) throws Exception {
+        long[] found = {0};
+        Await.until("work at broker " + broker, () -> {
+            JsonNode session = session(vgpu, broker);
+            found[0] = session.path("statistics").path(counter).asLong();
+            return found[0] > before ? "" : session.toString();
+        });
+        return found[0];
+    }
+
+    private static JsonNode move(String asked, String vgpu, String to) throws Exception {
+        return broker(asked).post("/api/v1/vgpus/" + vgpu + "/move", JsonNodeFactory.instance.objectNode()
+            .put("broker", to), 200);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldMoveARunningProgramToOtherBrokers(boolean tls) throws Exception {
+        String name = tls ? "roaming-tls" : "roaming";
+        Path token = vgpu("left", name, "left");
+        String brokers = tls ? "tls://" + broker("left").guestTls() : broker("left").guest();
+        try (GuestProgram guest = GuestProgram.start(environment(brokers, token), "drv_idle_rounds", "--rounds", "300",
+            "--pause-ms", "20", "--mib", "20")) {
+            awaitMore(name, "left", "kernels", 0);
+            for (String to : List.of("right", "middle", "left")) {
+                JsonNode moved = move("middle", name, to);
+                assertEquals(1, moved.path("sessions").asInt(), moved::toString);
+                awaitMore(name, to, "kernels", 0);
+                assertEquals(to, broker("middle").vgpu(name).path("broker").asText());
+            }
+            guest.await().assertPassed();
+        }
+        Await.until("no session", () -> session(name, "left").isMissingNode() ? "" : "it is there");
+        run(environment(brokers, token), "drv_vector_add").assertPassed();
+    }
+
+    @Test
+    void shouldOpenFurtherConnectionsAtTheOtherBroker() throws Exception {
+        Path token = vgpu("left", "copying", "left");
+        Map<String, String> variables = new HashMap<>(environment(broker("left").guest(), token));
+        variables.put("HAWSER_COPY_THREADS", "3");
+        variables.put("HAWSER_STATS", "1");
+        try (GuestProgram guest = GuestProgram.start(variables, "drv_large_copies", "--size", "24", "--rounds", "60",
+            "--pause-ms", "20")) {
+            awaitMore("copying", "left", "bytesIn", 100 << 20);
+            move("left", "copying", "right");
+            awaitMore("copying", "right", "bytesIn", 100 << 20);
+            GuestProgram.Result result = guest.await().assertPassed();
+            assertTrue(result.counters().getFirst().path("stripes").asInt() >= 4, result::toString); // 2 at each
+        }
+    }
+
+    @Test
+    void shouldDrainABroker() throws Exception {
+        Path token = vgpu("left", "drained", "middle");
+        try (GuestProgram guest = GuestProgram.start(environment(broker("left").guest(), token), "drv_idle_rounds",
+            "--rounds", "150", "--pause-ms", "20", "--mib", "8")) {
+            awaitMore("drained", "middle", "kernels", 0);
+            JsonNode drained = broker("middle").post("/api/v1/brokers/middle/drain", NOTHING, 200);
+            assertTrue(of(drained.path("moved"), "vgpu").contains("drained"), drained::toString);
+            assertTrue(of(drained.path("stayed"), "vgpu").contains("own-middle"), drained::toString);
+            String now = broker("left").vgpu("drained").path("broker").asText();
+            assertNotEquals("middle", now);
+            awaitMore("drained", now, "kernels", 0);
+            guest.await().assertPassed();
+        } finally {
+            broker("middle").post("/api/v1/brokers/middle/undrain", NOTHING, 200);
+        }
     }
 
     /** The name of the new vGPU; empty when no GPU has room. */
