@@ -172,7 +172,8 @@ static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, ch
         return -1;
     }
     uint32_t version;
-    hws_welcome_t welcome = {.next_sequence = 3};
+    /* Other flags are of workers that can do more than this guest knows. */
+    hws_welcome_t welcome = {.next_sequence = 3, .may_leave = (reader->header.flags & HWS_FLAG_MAY_LEAVE) != 0};
     memcpy(&version, reader->payload, 4);
     memcpy(&welcome.device_count, reader->payload + 4, 4);
     memcpy(&welcome.session_id, reader->payload + 8, 8);
@@ -201,7 +202,7 @@ static int take_welcome(const hws_reader_t *reader, hws_welcome_t *welcome_p, ch
 /* The purpose of a handshake, with the data that it sends beside the proof. */
 typedef struct hws_wanted {
     hws_purpose_t purpose;
-    const hws_welcome_t *session; /* the one that a stripe joins */
+    const hws_welcome_t *session; /* the one that a stripe joins, or that comes from another broker */
     const uint8_t *offer;         /* this end of RDMA; NULL for none */
 } hws_wanted_t;
 
@@ -216,7 +217,7 @@ static int send_open(hws_carrier_t *carrier, const uint8_t proof[HWS_PROOF_BYTES
     return send_record(carrier, HWS_CONTROL_OPEN, 2, payload, sizeof payload, timeout_ms, error, capacity);
 }
 
-/* Sends the last record of this end: the proof, with an offer, or for a stripe with the session that it joins. */
+/* Sends the last record of this end: the proof, with an offer, or with the session whose connection this is. */
 static int send_proof(hws_carrier_t *carrier, const hws_wanted_t *wanted, const uint8_t proof[HWS_PROOF_BYTES],
                       uint32_t timeout_ms, char *error, size_t capacity) {
     hws_purpose_t purpose = wanted->purpose;
@@ -224,21 +225,33 @@ static int send_proof(hws_carrier_t *carrier, const hws_wanted_t *wanted, const 
     if (wanted->offer != NULL) {
         return send_open(carrier, proof, wanted->offer, timeout_ms, error, capacity);
     }
-    if (purpose != HWS_PURPOSE_JOIN) {
+    if (session == NULL) {
         return send_record(carrier, purpose == HWS_PURPOSE_STATUS ? HWS_CONTROL_ASK_STATUS : HWS_CONTROL_PROOF, 2,
                            proof, HWS_PROOF_BYTES, timeout_ms, error, capacity);
     }
+    _Static_assert(HWS_RESUME_FIXED_BYTES == HWS_JOIN_FIXED_BYTES
+                       && HWS_RESUME_SESSION_ID_OFFSET == HWS_JOIN_SESSION_ID_OFFSET
+                       && HWS_RESUME_SESSION_NONCE_OFFSET == HWS_JOIN_SESSION_NONCE_OFFSET,
+                   "RESUME reads as JOIN does");
     uint8_t payload[HWS_JOIN_FIXED_BYTES];
     memcpy(payload + HWS_JOIN_PROOF_OFFSET, proof, HWS_PROOF_BYTES);
     memcpy(payload + HWS_JOIN_SESSION_ID_OFFSET, &session->session_id, sizeof session->session_id);
     memcpy(payload + HWS_JOIN_SESSION_NONCE_OFFSET, session->session_nonce, sizeof session->session_nonce);
-    return send_record(carrier, HWS_CONTROL_JOIN, 2, payload, sizeof payload, timeout_ms, error, capacity);
+    return send_record(carrier, purpose == HWS_PURPOSE_JOIN ? HWS_CONTROL_JOIN : HWS_CONTROL_RESUME, 2, payload,
+                       sizeof payload, timeout_ms, error, capacity);
+}
+
+/* Says that the broker has not proved itself. Returns -1. */
+static int refuse_unproved(char *error, size_t capacity) {
+    snprintf(error, capacity, "the other end must prove that it has the token: it is not the token's broker");
+    return -1;
 }
 
 /*
  * Sends HELLO, receives CHALLENGE and sends the guest's proof. A broker that has not proved itself gets the guest's
  * proof all the same, so that a broker without the token can report that. The caller accepts only REFUSED from such a
- * broker. nonce receives the nonce of HELLO.
+ * broker. RESUME goes only to a broker that has proved itself: another one has named it, and the session's nonce is a
+ * secret of the session. nonce receives the nonce of HELLO.
  */
 static int introduce(hws_carrier_t *carrier, const hws_config_t *config, const hws_wanted_t *wanted,
                      uint64_t description_hash, uint8_t nonce[NONCE_BYTES], bool *is_proved_p, char *error,
@@ -275,6 +288,9 @@ static int introduce(hws_carrier_t *carrier, const hws_config_t *config, const h
     *is_proved_p = hws_handshake_proof_is_of_broker(&keys, &transcript, payload + HWS_CHALLENGE_SERVER_PROOF_OFFSET);
     hws_handshake_proof_of_guest(&keys, wanted->purpose, &transcript, proof);
     explicit_bzero(&keys, sizeof keys);
+    if (wanted->purpose == HWS_PURPOSE_RESUME && !*is_proved_p) {
+        return refuse_unproved(error, capacity);
+    }
     return send_proof(carrier, wanted, proof, config->connect_timeout_ms, error, capacity);
 }
 
@@ -284,8 +300,7 @@ static int introduce(hws_carrier_t *carrier, const hws_config_t *config, const h
  */
 static int require_proof(int rc, bool is_proved, char *error, size_t capacity) {
     if ((rc == 0 || rc == HWS_HANDSHAKE_MOVED) && !is_proved) {
-        snprintf(error, capacity, "the other end must prove that it has the token: it is not the token's broker");
-        return -1;
+        return refuse_unproved(error, capacity);
     }
     return rc;
 }
@@ -356,21 +371,28 @@ int hws_handshake_with_offer(hws_carrier_t *carrier, const hws_config_t *config,
     return carrier->ops->set_timeout(carrier, 0);
 }
 
+/* Runs the handshake of a further connection of a session, up to the answer in `reader`. Returns 0 or -1. */
+static int introduce_further(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                             const hws_wanted_t *wanted, hws_reader_t *reader, char *error, size_t capacity) {
+    bool is_proved = false;
+    uint8_t nonce[NONCE_BYTES];
+    int rc = introduce(carrier, config, wanted, description_hash, nonce, &is_proved, error, capacity);
+    if (rc == 0) {
+        rc = receive_record(carrier, reader, config->connect_timeout_ms, error, capacity);
+    }
+    rc = require_proof(rc, is_proved, error, capacity);
+    if (rc == HWS_HANDSHAKE_MOVED) {
+        snprintf(error, capacity, "the session's broker must take its further connections");
+    }
+    return rc == 0 ? 0 : -1;
+}
+
 int hws_handshake_join(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                        const hws_welcome_t *session, uint32_t *first_chunk_p, char *error_p, size_t error_capacity) {
     const hws_wanted_t wanted = {.purpose = HWS_PURPOSE_JOIN, .session = session};
-    bool is_proved = false;
-    uint8_t nonce[NONCE_BYTES], payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
+    uint8_t payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
     hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
-    int rc = introduce(carrier, config, &wanted, description_hash, nonce, &is_proved, error_p, error_capacity);
-    if (rc == 0) {
-        rc = receive_record(carrier, &reader, config->connect_timeout_ms, error_p, error_capacity);
-    }
-    rc = require_proof(rc, is_proved, error_p, error_capacity);
-    if (rc == HWS_HANDSHAKE_MOVED) {
-        snprintf(error_p, error_capacity, "the session's broker must take its further connections");
-    }
-    if (rc != 0) {
+    if (introduce_further(carrier, config, description_hash, &wanted, &reader, error_p, error_capacity) != 0) {
         return -1;
     }
     uint32_t first = 0;
@@ -383,6 +405,22 @@ int hws_handshake_join(hws_carrier_t *carrier, const hws_config_t *config, uint6
         return -1;
     }
     *first_chunk_p = first;
+    return carrier->ops->set_timeout(carrier, 0);
+}
+
+int hws_handshake_resume(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                         const hws_welcome_t *session, char *error_p, size_t error_capacity) {
+    const hws_wanted_t wanted = {.purpose = HWS_PURPOSE_RESUME, .session = session};
+    uint8_t payload[MAX_HANDSHAKE_PAYLOAD_BYTES];
+    hws_reader_t reader = {.capacity = sizeof payload, .payload = payload};
+    if (introduce_further(carrier, config, description_hash, &wanted, &reader, error_p, error_capacity) != 0) {
+        return -1;
+    }
+    if (reader.header.opcode != HWS_CONTROL_PARKED || reader.payload_bytes != HWS_PARKED_FIXED_BYTES) {
+        snprintf(error_p, error_capacity, "the broker's answer to RESUME is invalid: record %u of %u bytes",
+                 reader.header.opcode, reader.payload_bytes);
+        return -1;
+    }
     return carrier->ops->set_timeout(carrier, 0);
 }
 

@@ -1,6 +1,7 @@
 /*
  * The first records of a session (wire.md, "Handshake"): HELLO, CHALLENGE, PROOF, WELCOME or REFUSED; OPEN instead of
- * PROOF, and ANSWER after WELCOME; or ASK_STATUS instead of PROOF, and STATUS. The token's secret never travels. A recorded proof opens no other
+ * PROOF, and ANSWER after WELCOME; or ASK_STATUS instead of PROOF, and STATUS. Further connections of a session send JOIN
+ * or RESUME instead of PROOF, and get JOINED or PARKED. The token's secret never travels. A recorded proof opens no other
  * connection. The broker proves itself in CHALLENGE: only the token's broker can admit this guest.
  */
 #ifndef HWS_HANDSHAKE_H
@@ -10,6 +11,7 @@
 #include "hws_config.h"
 #include "hws_layout.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +24,7 @@ typedef struct hws_welcome {
     uint32_t max_bulk_bytes;      /* at most HWS_MAX_BULK_BYTES, a multiple of 8 */
     uint64_t next_sequence;       /* sequence of the first record that this end sends after the handshake */
     uint8_t session_nonce[HWS_NONCE_CLIENT_BYTES]; /* of this end's HELLO, by which connections join; TCP only */
+    bool may_leave;                                /* the worker may send LEAVE to a guest that has sent FOLLOWS */
 } hws_welcome_t;
 
 /* The worker gets this many times the broker's limit, because the broker may have to start a worker. */
@@ -74,6 +77,15 @@ int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config,
  */
 int hws_handshake_join(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                        const hws_welcome_t *session, uint32_t *first_chunk_p, char *error_p, size_t error_capacity);
+
+/*
+ * Parks a fresh carrier at the broker that `session` may move to (wire.md, "Several brokers"): the broker keeps the
+ * connection until the session has come, or has stayed where it is. The limits of time are those of hws_handshake().
+ * Returns 0, or -1 with a message in error_p: this guest follows no MOVED here either. A broker that has not proved
+ * itself does not learn which session it is.
+ */
+int hws_handshake_resume(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
+                         const hws_welcome_t *session, char *error_p, size_t error_capacity);
 
 /*
  * Only the last part, for a carrier that has admitted the guest in another way: waits timeout_ms for the worker's

@@ -9,7 +9,8 @@ static const char client_word[] = "hawser-client-key-2", server_word[] = "hawser
 static const char broker_word[] = "hawser-server-2";
 static const char *const guest_words[] = {[HWS_PURPOSE_SESSION] = "hawser-proof-2",
                                           [HWS_PURPOSE_STATUS] = "hawser-status-2",
-                                          [HWS_PURPOSE_JOIN] = "hawser-join-2"};
+                                          [HWS_PURPOSE_JOIN] = "hawser-join-2",
+                                          [HWS_PURPOSE_RESUME] = "hawser-resume-2"};
 _Static_assert(HWS_HANDSHAKE_VERSION == 2, "the words name the version");
 
 static void prove(const uint8_t *key, const char *word, const hws_transcript_t *transcript, uint8_t *digest_p) {

@@ -18,6 +18,7 @@ typedef enum hws_purpose {
     HWS_PURPOSE_SESSION, /* PROOF */
     HWS_PURPOSE_STATUS,  /* ASK_STATUS */
     HWS_PURPOSE_JOIN,    /* JOIN */
+    HWS_PURPOSE_RESUME,  /* RESUME */
 } hws_purpose_t;
 
 /* The two sides' part of one handshake. */

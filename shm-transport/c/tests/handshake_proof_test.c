@@ -53,6 +53,8 @@ static void shouldMakeTheProofsOfTheVectors(void) {
     check_vector("status", proof);
     hws_handshake_proof_of_guest(&keys, HWS_PURPOSE_JOIN, &transcript, proof);
     check_vector("join", proof);
+    hws_handshake_proof_of_guest(&keys, HWS_PURPOSE_RESUME, &transcript, proof);
+    check_vector("resume", proof);
 }
 
 static void shouldKnowTheBrokersProofFromEveryOther(void) {

@@ -308,6 +308,20 @@ static void shouldProveTheTokenForTheWholeHello(void) {
     HWS_CHECK(last.guest_opcode == HWS_CONTROL_ASK_STATUS && memcmp(proof, last.guest_proof, sizeof proof) == 0);
 }
 
+static void shouldKnowWhetherTheWorkerMaySendTheSessionAway(void) {
+    const uint32_t flags[] = {0, HWS_FLAG_MAY_LEAVE, UINT32_MAX, ~(uint32_t) HWS_FLAG_MAY_LEAVE};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        uint8_t bytes[512];
+        char error[256];
+        hws_welcome_t welcome;
+        welcome_t sent = good_welcome();
+        const size_t count = put_dialogue(bytes, &sent), before = count - sizeof sent - HWS_HEADER_BYTES;
+        memcpy(bytes + before + offsetof(hws_record_header_t, flags), &flags[i], sizeof flags[i]);
+        HWS_CHECK(shake(bytes, count, &welcome, error, sizeof error) == 0);
+        HWS_CHECK(welcome.may_leave == (i == 1 || i == 2));
+    }
+}
+
 static void shouldNotBeTalkedDownToTheOldProof(void) {
     uint8_t bytes[512], nonce[HWS_NONCE_SERVER_BYTES] = {9};
     char error[256], text[32];
@@ -508,6 +522,7 @@ int main(void) {
     HWS_RUN(shouldShowWhatTheBrokerSaysWhenItRefuses);
     HWS_RUN(shouldTakeAStatusThatFits);
     HWS_RUN(shouldProveTheTokenForTheWholeHello);
+    HWS_RUN(shouldKnowWhetherTheWorkerMaySendTheSessionAway);
     HWS_RUN(shouldNotBeTalkedDownToTheOldProof);
     HWS_RUN(shouldShowWhatABrokerOfAnOlderVersionAnswers);
     HWS_RUN(shouldTakeNothingFromABrokerThatHasNotProvedTheToken);

@@ -24,7 +24,7 @@ public final class HandshakeProof {
         STATUS("hawser-status-2"),
         /** A further connection of a session: JOIN. */
         JOIN("hawser-join-2"),
-        /** A session that comes from another broker: RESUME. */
+        /** A running session that comes from another broker: RESUME. */
         RESUME("hawser-resume-2");
 
         private final byte[] domain;

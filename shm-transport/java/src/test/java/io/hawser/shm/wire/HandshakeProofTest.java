@@ -45,6 +45,7 @@ class HandshakeProofTest {
         assertArrayEquals(vectors.bytes("proof"), handshake.ofGuest(Purpose.SESSION, keys));
         assertArrayEquals(vectors.bytes("status"), handshake.ofGuest(Purpose.STATUS, keys));
         assertArrayEquals(vectors.bytes("join"), handshake.ofGuest(Purpose.JOIN, keys));
+        assertArrayEquals(vectors.bytes("resume"), handshake.ofGuest(Purpose.RESUME, keys));
         assertArrayEquals(vectors.bytes("serverProof"), handshake.ofBroker(keys.verifier()));
         assertTrue(handshake.isOfGuest(Purpose.SESSION, keys.verifier(), vectors.bytes("proof")));
         assertTrue(handshake.isOfGuest(Purpose.STATUS, keys.verifier(), vectors.bytes("status")));
@@ -57,6 +58,8 @@ class HandshakeProofTest {
         TokenKeys.Verifier verifier = keys.verifier();
         assertFalse(handshake.isOfGuest(Purpose.STATUS, verifier, proof), "a proof is for one thing alone");
         assertFalse(handshake.isOfGuest(Purpose.JOIN, verifier, proof), "a proof is for one thing alone");
+        assertFalse(handshake.isOfGuest(Purpose.RESUME, verifier, proof), "a proof is for one thing alone");
+        assertFalse(handshake.isOfGuest(Purpose.RESUME, verifier, vectors.bytes("join")), "nor is that of a stripe");
         assertFalse(handshake.isOfGuest(Purpose.SESSION, TokenKeys.ofSecret("Secret").verifier(), proof));
         assertFalse(handshake.isOfBroker(TokenKeys.ofSecret("Secret"), vectors.bytes("serverProof")));
         for (int bit = 0; bit < 8 * proof.length; bit++) {
