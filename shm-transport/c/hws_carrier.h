@@ -43,6 +43,12 @@ typedef struct hws_carrier_ops {
     /* The descriptor that is readable when something has arrived, or when the other end has closed; -1 for none. */
     int (*descriptor)(hws_carrier_t *carrier);
 
+    /*
+     * Whether receive would return at once: bytes are there, or the stream has ended. Unlike the descriptor it counts the
+     * bytes that the carrier itself keeps. Only the thread that may receive. TCP and TLS only; NULL elsewhere.
+     */
+    bool (*is_ready)(hws_carrier_t *carrier);
+
     /* Makes the blocked and all later operations of every thread fail. Any thread. */
     void (*shutdown)(hws_carrier_t *carrier);
 
@@ -52,7 +58,7 @@ typedef struct hws_carrier_ops {
      */
     void (*close)(hws_carrier_t *carrier);
 
-    /* Closes as `close` does and frees the object, which no other thread has used. TCP and TLS only. */
+    /* Closes as `close` does and frees the object, which no other thread uses any more. TCP and TLS only. */
     void (*destroy)(hws_carrier_t *carrier);
 } hws_carrier_ops_t;
 

@@ -73,6 +73,15 @@ static int tcp_descriptor(hws_carrier_t *carrier) {
     return ((hws_tcp_t *) carrier)->fd;
 }
 
+static bool tcp_is_ready(hws_carrier_t *carrier) {
+    char byte;
+    ssize_t received;
+    do {
+        received = recv(((hws_tcp_t *) carrier)->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    } while (received < 0 && errno == EINTR);
+    return received >= 0 || errno != EAGAIN;
+}
+
 static void tcp_shutdown(hws_carrier_t *carrier) {
     shutdown(((hws_tcp_t *) carrier)->fd, SHUT_RDWR);
 }
@@ -96,6 +105,7 @@ static const hws_carrier_ops_t tcp_ops = {
     .receive = tcp_receive,
     .set_timeout = tcp_set_timeout,
     .descriptor = tcp_descriptor,
+    .is_ready = tcp_is_ready,
     .shutdown = tcp_shutdown,
     .close = tcp_close,
     .destroy = tcp_destroy,

@@ -291,6 +291,20 @@ static int tls_descriptor(hws_carrier_t *carrier) {
     return atomic_load(&((hws_tls_t *) carrier)->fd);
 }
 
+/* Takes what has arrived into the window: only there it is certain to be more than a part of a TLS record. */
+static bool tls_is_ready(hws_carrier_t *carrier) {
+    hws_tls_t *tls = (hws_tls_t *) carrier;
+    window_t *window = &tls->received;
+    short events = 0;
+    if (window->start < window->end) {
+        return true;
+    }
+    int rc = try_read(tls, window->bytes, WINDOW_BYTES, &events);
+    window->start = 0;
+    window->end = rc > 0 ? (size_t) rc : 0;
+    return rc != -2; /* an end or an error returns once more at the next receive */
+}
+
 static void tls_shutdown(hws_carrier_t *carrier) {
     shutdown(atomic_load(&((hws_tls_t *) carrier)->fd), SHUT_RDWR);
 }
@@ -347,6 +361,7 @@ static const hws_carrier_ops_t tls_ops = {
     .set_timeout = tls_set_timeout,
     .fault = tls_fault,
     .descriptor = tls_descriptor,
+    .is_ready = tls_is_ready,
     .shutdown = tls_shutdown,
     .close = tls_close,
     .destroy = tls_destroy,
