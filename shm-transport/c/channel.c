@@ -22,9 +22,10 @@ static void init_locks(hws_channel_t *channel) {
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&channel->sender_wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&channel->released, NULL);
     pthread_mutex_init(&channel->receive_lock, NULL);
-    pthread_cond_init(&channel->background_wake, NULL);
+    pthread_cond_init(&channel->background_wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     pthread_cond_init(&channel->detached_done, NULL);
     pthread_cond_init(&channel->data_arrived, NULL);
     pthread_mutex_init(&channel->callback_lock, NULL);
@@ -42,11 +43,27 @@ static int start_sender(hws_channel_t *channel) {
     return channel->sender_started ? 0 : -1;
 }
 
+/*
+ * Allows the worker to send LEAVE, where both ends can do that. FOLLOWS waits for the first call, which takes it along.
+ * The background reader finds LEAVE while no thread of the program waits for a reply.
+ */
+static void begin_to_follow(hws_channel_t *channel) {
+    channel->follows = channel->welcome.may_leave && !channel->direct && channel->hooks.leave != NULL;
+    if (channel->follows && hws_background_start() != 0) {
+        channel->follows = false; /* nobody would find LEAVE */
+    }
+    if (channel->follows) {
+        hws_channel_send_with_next(HWS_CONTROL_FOLLOWS);
+    }
+}
+
 int hws_channel_open(hws_carrier_t *carrier, const hws_welcome_t *welcome, const hws_channel_hooks_t *hooks) {
     hws_channel_t *channel = &hws_channel;
     memset(channel, 0, sizeof *channel);
     init_locks(channel);
     channel->carrier = carrier;
+    channel->carrier_name = carrier->ops->name;
+    channel->direct = carrier->ops->direct;
     channel->welcome = *welcome;
     channel->hooks = *hooks;
     channel->next_sequence = welcome->next_sequence;
@@ -62,6 +79,7 @@ int hws_channel_open(hws_carrier_t *carrier, const hws_welcome_t *welcome, const
         free(channel->buffer);
         return -1;
     }
+    begin_to_follow(channel);
     return 0;
 }
 
@@ -70,6 +88,7 @@ static void wake_everyone(hws_channel_t *channel) {
     pthread_mutex_lock(&channel->send_lock);
     pthread_cond_broadcast(&channel->drained);
     pthread_cond_broadcast(&channel->sender_wake);
+    pthread_cond_broadcast(&channel->released);
     pthread_mutex_unlock(&channel->send_lock);
 
     pthread_mutex_lock(&channel->receive_lock);
@@ -91,6 +110,19 @@ static void wake_everyone(hws_channel_t *channel) {
     pthread_mutex_unlock(&channel->callback_lock);
 }
 
+/*
+ * Makes all threads at the carriers return. The failure is set already. So a move that has just replaced a carrier sees
+ * the failure, or this thread sees the new carrier (all these operations are sequentially consistent).
+ */
+static void shut_down(hws_channel_t *channel) {
+    hws_carrier_t *carrier = channel->carrier, *next = channel->next_carrier;
+    carrier->ops->shutdown(carrier);
+    if (next != NULL) {
+        next->ops->shutdown(next);
+    }
+    hws_stripes_shutdown();
+}
+
 int hws_channel_fail(int status, const char *format, ...) {
     hws_channel_t *channel = &hws_channel;
     int none = 0;
@@ -103,8 +135,7 @@ int hws_channel_fail(int status, const char *format, ...) {
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     hws_log(HWS_ERROR, "%s", text);
-    channel->carrier->ops->shutdown(channel->carrier);
-    hws_stripes_shutdown();
+    shut_down(channel);
     if (channel->hooks.failed != NULL) {
         channel->hooks.failed(status);
     }
@@ -130,16 +161,19 @@ void hws_channel_close(int status) {
     }
     int none = 0;
     atomic_compare_exchange_strong(&channel->failure, &none, status);
-    channel->carrier->ops->shutdown(channel->carrier);
-    hws_stripes_shutdown();
+    shut_down(channel);
     wake_everyone(channel);
 }
 
 void hws_channel_abandon_in_child(void) {
     hws_channel_t *channel = &hws_channel;
-    if (channel->carrier != NULL) {
+    hws_carrier_t *carrier = channel->carrier, *next = channel->next_carrier;
+    if (carrier != NULL) {
         atomic_store(&channel->failure, HWS_STATUS_NOT_INITIALIZED);
-        channel->carrier->ops->close(channel->carrier);
+        carrier->ops->close(carrier);
+    }
+    if (next != NULL) {
+        next->ops->close(next);
     }
 }
 
@@ -157,8 +191,12 @@ void hws_channel_join(void) {
         }
         free(channel->lanes[i].queue);
     }
-    channel->carrier->ops->close(channel->carrier);
-    free(channel->carrier);
+    hws_carrier_t *carrier = channel->carrier, *next = channel->next_carrier;
+    carrier->ops->close(carrier);
+    free(carrier);
+    if (next != NULL) {
+        next->ops->destroy(next);
+    }
     free(channel->fill);
     free(channel->spare);
     free(channel->buffer);
@@ -176,7 +214,7 @@ const hws_welcome_t *hws_channel_welcome(void) {
 void hws_channel_statistics(hws_statistics_t *statistics_p) {
     hws_channel_t *channel = &hws_channel;
     *statistics_p = (hws_statistics_t) {
-        .carrier = channel->carrier != NULL ? channel->carrier->ops->name : "none",
+        .carrier = channel->carrier != NULL ? channel->carrier_name : "none",
         .calls = atomic_load(&channel->calls),
         .round_trips = atomic_load(&channel->round_trips),
         .bytes_out = atomic_load(&channel->bytes_out) + atomic_load(&channel->stripe_bytes_out),

@@ -43,6 +43,7 @@ static void *lane_main(void *argument) {
     hws_callback_lane_t *lane = argument;
     hws_tls.in_callback = lane == &channel->lanes[HWS_LANE_PROGRAM];
     hws_tls.is_background = !hws_tls.in_callback;
+    hws_tls.in_lane = true;
     hws_spin_init(&lane->spin);
     pthread_mutex_lock(&channel->callback_lock);
     while (atomic_load(&channel->failure) == 0) {
@@ -53,12 +54,14 @@ static void *lane_main(void *argument) {
         hws_queued_callback_t next = lane->queue[lane->head];
         lane->head = (lane->head + 1) % lane->capacity;
         lane->count--;
+        lane->runs = true;
         pthread_mutex_unlock(&channel->callback_lock);
         channel->hooks.run_callback(next.id, next.status);
         hws_outgoing_t done = {
             .opcode = HWS_CONTROL_CALLBACK_DONE, .payload = &next.id, .payload_bytes = sizeof next.id};
         hws_channel_submit(&done, NULL, true); /* a failure has already been reported by the channel */
         pthread_mutex_lock(&channel->callback_lock);
+        lane->runs = false;
     }
     pthread_mutex_unlock(&channel->callback_lock);
     return NULL;
@@ -101,6 +104,7 @@ int hws_channel_expect_callback(hws_lane_t which) {
     if (hws_channel_status() != 0) {
         return hws_channel_status();
     }
+    hws_channel_await_release();
     if (hws_background_start() != 0) {
         return 2; /* CUDA_ERROR_OUT_OF_MEMORY: no thread can be started */
     }
@@ -120,6 +124,7 @@ int hws_channel_expect_callback(hws_lane_t which) {
         pthread_cond_signal(&channel->background_wake);
     }
     pthread_mutex_unlock(&channel->receive_lock);
+    hws_channel_announce();
     return 0;
 }
 

@@ -40,6 +40,7 @@ static hws_waiter_t *take_detached(hws_channel_t *channel, bool optional) {
     if (waiter != NULL) {
         channel->free_detached = waiter->next;
         channel->background_need++;
+        hws_channel_announce();
     }
     pthread_mutex_unlock(&channel->receive_lock);
     return waiter;
@@ -94,6 +95,9 @@ int hws_read(uint32_t opcode, const void *payload, uint32_t payload_bytes, const
     }
     hws_outgoing_t out = {
         .opcode = opcode, .flags = HWS_FLAG_REPLY, .payload = payload, .payload_bytes = payload_bytes};
+    if (!wait) {
+        hws_channel_await_release();
+    }
     if (!wait && hws_channel_status() == 0 && hws_background_start() == 0) {
         hws_waiter_t *detached = take_detached(channel, target->optional);
         if (detached != NULL) {

@@ -21,18 +21,25 @@ static int lost(void) {
 }
 
 /*
- * Receives once and counts the bytes. Returns the bytes; -1 after the channel has failed; -2 for a target that is not
- * writable.
+ * Receives once and counts the bytes. Returns the bytes; -1 after the channel has failed, or after LEFT the connection
+ * has ended; -2 for a target that is not writable.
  */
 static ssize_t receive(hws_channel_t *channel, const struct iovec *pieces, int count) {
     errno = 0;
-    ssize_t bytes = channel->carrier->ops->receive(channel->carrier, pieces, count);
+    hws_carrier_t *carrier = channel->carrier; /* only the reader replaces it */
+    ssize_t bytes = carrier->ops->receive(carrier, pieces, count);
     if (bytes > 0) {
         hws_count(&channel->bytes_in, (uint64_t) bytes);
         return bytes;
     }
     if (bytes < 0 && errno == EFAULT) {
         return -2;
+    }
+    if (channel->has_left) {
+        /* The session may have gone with the worker, and go on over the other connection. */
+        channel->has_ended = true;
+        channel->end_error = bytes == 0 ? 0 : errno;
+        return -1;
     }
     return lost();
 }
@@ -236,6 +243,10 @@ static int deliver_control(hws_channel_t *channel, const hws_record_header_t *he
             }
             memcpy(&id, payload, sizeof id);
             return hws_copy_await(header->sequence, id);
+        case HWS_CONTROL_LEAVE:
+            return hws_leave_arrived(payload, bytes);
+        case HWS_CONTROL_STAY:
+            return hws_stay_arrived(bytes);
         case HWS_CONTROL_LOST:
             text = buffer_of(payload, bytes, 4, 8, &length);
             if (text == NULL) {

@@ -3,10 +3,15 @@
 
 #include "hws_thread.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+/* How often the background reader of a session that may move looks for LEAVE. */
+#define LOOK_INTERVAL_S 1
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t expected) {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
@@ -148,13 +153,44 @@ int hws_waiter_wait(hws_waiter_t *waiter) {
     return waiter->status;
 }
 
+void hws_reader_leave(void) {
+    give_role_back(&hws_channel);
+    pass_role_on(&hws_channel);
+}
+
+/* Sleeps until this thread may have to read, at most for the interval. Returns false after the interval. */
+static bool sleep_in_background(hws_channel_t *channel) {
+    if (!channel->follows) {
+        pthread_cond_wait(&channel->background_wake, &channel->receive_lock);
+        return true;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += LOOK_INTERVAL_S;
+    return pthread_cond_timedwait(&channel->background_wake, &channel->receive_lock, &until) != ETIMEDOUT;
+}
+
+/* Reads once if something has arrived: an idle program waits for nothing, and LEAVE would lie there for ever. */
+static void look_for_records(hws_channel_t *channel) {
+    hws_carrier_t *carrier = channel->carrier;
+    channel->leader = true;
+    pthread_mutex_unlock(&channel->receive_lock);
+    if (carrier->ops->is_ready(carrier)) {
+        hws_channel_receive();
+    }
+    pthread_mutex_lock(&channel->receive_lock);
+    hws_reader_leave();
+}
+
 static void *background_main(void *unused) {
     (void) unused;
     hws_channel_t *channel = &hws_channel;
     pthread_mutex_lock(&channel->receive_lock);
     while (atomic_load(&channel->failure) == 0) {
         if (channel->leader || channel->background_need == 0) {
-            pthread_cond_wait(&channel->background_wake, &channel->receive_lock);
+            if (!sleep_in_background(channel) && !channel->leader && atomic_load(&channel->failure) == 0) {
+                look_for_records(channel);
+            }
             continue;
         }
         channel->leader = true;
@@ -165,8 +201,7 @@ static void *background_main(void *unused) {
             pthread_mutex_lock(&channel->receive_lock);
             needed = rc == 0 && channel->background_need > 0;
         }
-        give_role_back(channel);
-        pass_role_on(channel);
+        hws_reader_leave();
     }
     pthread_mutex_unlock(&channel->receive_lock);
     return NULL;

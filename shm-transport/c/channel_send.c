@@ -61,7 +61,8 @@ static void drain(hws_channel_t *channel, const struct iovec *extra, int extra_c
     channel->draining = true;
     hws_count(&channel->bytes_out, total);
     pthread_mutex_unlock(&channel->send_lock);
-    int rc = count == 0 ? 0 : channel->carrier->ops->send(channel->carrier, pieces, count);
+    hws_carrier_t *carrier = channel->carrier; /* a move replaces it only when no thread drains */
+    int rc = count == 0 ? 0 : carrier->ops->send(carrier, pieces, count);
     if (rc != 0) {
         hws_channel_lose();
     }
@@ -101,7 +102,7 @@ static void drain_for_caller(hws_channel_t *channel) {
 
 void hws_channel_flush(void) {
     hws_channel_t *channel = &hws_channel;
-    if (channel->carrier->ops->direct) {
+    if (channel->direct) {
         return;
     }
     pthread_mutex_lock(&channel->send_lock);
@@ -129,7 +130,10 @@ void *hws_channel_sender_main(void *unused) {
     /* The kernel would otherwise stretch the short sleep by 50 us. */
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
     pthread_mutex_lock(&channel->send_lock);
-    channel->sender_awake = true;
+    /* Sleeps until a thread leaves a record to it: FOLLOWS, which may lie there already, is none. */
+    while (!channel->sender_awake && atomic_load(&channel->failure) == 0) {
+        pthread_cond_wait(&channel->sender_wake, &channel->send_lock);
+    }
     while (atomic_load(&channel->failure) == 0) {
         if (channel->fill_bytes > 0 && !channel->draining) {
             drain(channel, NULL, 0);
@@ -174,8 +178,35 @@ static bool lacks_credit(hws_channel_t *channel, uint64_t bytes) {
     return channel->credit_used_bytes - released + bytes > channel->welcome.credit_window_bytes;
 }
 
+/*
+ * Whether a move lets a record pass that it might hold. Records that end something must pass while the move waits for
+ * that end: a callback that needs calls, and a call whose answer its thread has announced.
+ */
+static bool passes(hws_hold_t hold, bool through) {
+    return through || (hold == HWS_HOLD_NEW && (hws_tls.in_lane || hws_tls.announced == hws_tls.sent + 1));
+}
+
+/* Waits while a move holds this thread's records. send_lock held and released meanwhile. */
+static void await_release(hws_channel_t *channel, bool through) {
+    while (!passes(channel->hold, through) && channel->hold != HWS_HOLD_NOTHING
+           && atomic_load(&channel->failure) == 0) {
+        pthread_cond_wait(&channel->released, &channel->send_lock);
+    }
+}
+
+void hws_channel_await_release(void) {
+    hws_channel_t *channel = &hws_channel;
+    if (__builtin_expect(atomic_load_explicit(&channel->hold, memory_order_relaxed) == HWS_HOLD_NOTHING, 1)
+        || hws_channel_status() != 0) {
+        return; /* a forked child must take no lock */
+    }
+    pthread_mutex_lock(&channel->send_lock);
+    await_release(channel, false);
+    pthread_mutex_unlock(&channel->send_lock);
+}
+
 /* Takes send_lock and waits for credit and room. Returns 0 with the lock held, or a status without it. */
-static int lock_with_room(hws_channel_t *channel, uint64_t total, bool credited, bool unbuffered) {
+static int lock_with_room(hws_channel_t *channel, uint64_t total, bool credited, bool unbuffered, bool through) {
     pthread_mutex_lock(&channel->send_lock);
     for (;;) {
         int status = atomic_load(&channel->failure);
@@ -183,7 +214,10 @@ static int lock_with_room(hws_channel_t *channel, uint64_t total, bool credited,
             pthread_mutex_unlock(&channel->send_lock);
             return status;
         }
-        if (credited && lacks_credit(channel, total)) {
+        hws_hold_t hold = atomic_load_explicit(&channel->hold, memory_order_relaxed);
+        if (__builtin_expect(hold != HWS_HOLD_NOTHING, 0) && !passes(hold, through)) {
+            await_release(channel, through);
+        } else if (credited && lacks_credit(channel, total)) {
             pthread_mutex_unlock(&channel->send_lock);
             status = await_credit(channel, total);
             if (status != 0) {
@@ -251,7 +285,8 @@ static void send_behind(hws_channel_t *channel, const hws_record_header_t *heade
 /* Sends a record over a direct carrier. Called with send_lock, which it releases. */
 static int send_direct(hws_channel_t *channel, const hws_record_header_t *header, const hws_outgoing_t *out) {
     struct iovec pieces[5];
-    int rc = channel->carrier->ops->send(channel->carrier, pieces, pieces_of(header, out, pieces));
+    hws_carrier_t *carrier = channel->carrier;
+    int rc = carrier->ops->send(carrier, pieces, pieces_of(header, out, pieces));
     hws_count(&channel->bytes_out, (uint64_t) header->length_bytes);
     pthread_mutex_unlock(&channel->send_lock);
     /* The channel fails without the lock: failing wakes all waiting threads and takes the lock. */
@@ -272,9 +307,9 @@ static int submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush) {
         return HWS_STATUS_INVALID_VALUE;
     }
     bool credited = (out->flags & HWS_FLAG_CREDITED) != 0;
-    bool direct = channel->carrier->ops->direct;
+    bool direct = channel->direct;
     bool unbuffered = direct || out->bulk_bytes >= HWS_DIRECT_BYTES || total > HWS_SEND_BUFFER_BYTES;
-    status = lock_with_room(channel, total, credited, unbuffered);
+    status = lock_with_room(channel, total, credited, unbuffered, out->through);
     if (status != 0) {
         return status;
     }
@@ -322,6 +357,16 @@ static int submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush) {
     return 0;
 }
 
+void hws_channel_send_with_next(uint32_t opcode) {
+    hws_channel_t *channel = &hws_channel;
+    const hws_outgoing_t out = {.opcode = opcode};
+    pthread_mutex_lock(&channel->send_lock);
+    const hws_record_header_t header = {
+        .length_bytes = HWS_HEADER_BYTES, .opcode = opcode, .sequence = channel->next_sequence++};
+    append(channel, &header, &out);
+    pthread_mutex_unlock(&channel->send_lock);
+}
+
 int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush) {
     const hws_work_hooks_t *hooks = atomic_load_explicit(&work_hooks, memory_order_acquire);
     bool is_work = (out->flags & HWS_FLAG_CREDITED) != 0 || (waiter != NULL && waiter->target_bytes != 0);
@@ -339,7 +384,8 @@ int hws_send(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     if (hws_is_forbidden()) {
         return HWS_STATUS_NOT_PERMITTED;
     }
-    hws_outgoing_t out = {opcode, flags & ~HWS_FLAG_REPLY, payload, payload_bytes, bulk, bulk == NULL ? 0 : bulk_bytes};
+    hws_outgoing_t out = {opcode, flags & ~HWS_FLAG_REPLY,       payload, payload_bytes,
+                          bulk,   bulk == NULL ? 0 : bulk_bytes, false};
     return hws_channel_submit(&out, NULL, false);
 }
 
@@ -348,7 +394,8 @@ int hws_call(uint32_t opcode, uint32_t flags, const void *payload, uint32_t payl
     if (hws_is_forbidden()) {
         return HWS_STATUS_NOT_PERMITTED;
     }
-    hws_outgoing_t out = {opcode, flags | HWS_FLAG_REPLY, payload, payload_bytes, bulk, bulk == NULL ? 0 : bulk_bytes};
+    hws_outgoing_t out = {opcode, flags | HWS_FLAG_REPLY,        payload, payload_bytes,
+                          bulk,   bulk == NULL ? 0 : bulk_bytes, false};
     hws_waiter_t waiter = {.reply = reply, .reply_capacity = reply_capacity};
     int status = hws_channel_submit(&out, &waiter, true);
     if (status != 0) {

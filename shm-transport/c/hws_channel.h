@@ -5,7 +5,8 @@
  * carrier it holds the lock for a copy into the send buffer. A sender thread drains that buffer, so that a burst of
  * asynchronous calls makes no system call in the caller. A synchronous caller sends for itself. One of the waiting
  * threads reads for all. A background reader takes that role only when no thread waits while a host function or an
- * asynchronous copy to pinned memory is outstanding.
+ * asynchronous copy to pinned memory is outstanding. Where the worker may send the session to another broker, it also
+ * looks once a second whether something has come.
  *
  * Any thread may call these functions once hws_channel_open() has returned. Results are CUresult values: 0, or CUDA's
  * error. Once the channel has failed, every waiting and every later call gets the same error at once.
@@ -40,7 +41,9 @@ typedef struct hws_tls {
     bool passing;       /* set while work is sent that changes no host memory: cuda/progress.h */
     bool is_background; /* set on a thread of the library: no thread of the program waits for its calls */
     bool moves_pages;   /* set while a thread moves pages of managed memory: that is no work of the program */
+    bool in_lane;       /* set on the threads of callbacks: a move of the session waits for them */
     uint32_t sent;      /* records of this thread, modulo 2^32 */
+    uint32_t announced; /* one more than `sent` when this thread last announced the answer to its next record */
     uint64_t sequence;  /* of its last record; 0 before the first */
 } hws_tls_t;
 
@@ -63,6 +66,11 @@ typedef struct hws_channel_hooks {
     void (*error)(int status);                              /* a reply that is not 0, before its caller sees it */
     /* The record of an event by the request `sequence` is reached. Comes before any later reply. NULL: none comes. */
     void (*event_reached)(uint64_t event_id, uint64_t sequence);
+    /*
+     * The worker sends the session to this broker, as it came: 1 to HWS_MAX_ADDRESS_BYTES bytes without NUL inside. On the
+     * reader, which must not wait. NULL: this guest follows no vGPU, and the worker gets no FOLLOWS.
+     */
+    void (*leave)(const char *address);
 } hws_channel_hooks_t;
 
 /*

@@ -1,7 +1,7 @@
 /*
  * Shared by the files of the channel. Lock order: send_lock before receive_lock; callback_lock alone or innermost. Over
  * a direct carrier a thread holds send_lock while the ring is full, so the reader takes only receive_lock. Otherwise no
- * thread holds a lock over a system call that may block.
+ * thread holds a lock over a system call that may block. A move takes all three locks, in this order.
  */
 #ifndef HWS_CHANNEL_INTERNAL_H
 #define HWS_CHANNEL_INTERNAL_H
@@ -52,6 +52,13 @@ typedef enum hws_signal {
     HWS_SIGNAL_ASLEEP, /* nothing yet; the waiter must be woken */
 } hws_signal_t;
 
+/* Which records a move of the session lets through (channel_move.c). */
+typedef enum hws_hold {
+    HWS_HOLD_NOTHING,
+    HWS_HOLD_NEW, /* all but those that end something: of threads of callbacks, and announced ones */
+    HWS_HOLD_ALL  /* all but LEFT */
+} hws_hold_t;
+
 typedef struct hws_outgoing {
     uint32_t opcode;
     uint32_t flags;
@@ -59,6 +66,7 @@ typedef struct hws_outgoing {
     uint32_t payload_bytes;
     const void *bulk;
     uint64_t bulk_bytes;
+    bool through; /* no move holds it */
 } hws_outgoing_t;
 
 typedef struct hws_queued_callback {
@@ -72,6 +80,7 @@ typedef struct hws_callback_lane {
     hws_queued_callback_t *queue; /* ring: room for every expected callback */
     uint32_t capacity, head, count, expected;
     bool started;
+    bool runs;  /* a callback has left the queue, and the worker has not got CALLBACK_DONE */
     bool spins; /* its thread wants to be awake when a callback is expected */
     pthread_t thread;
     _Atomic uint32_t arrived; /* callbacks so far; without the lock */
@@ -79,7 +88,10 @@ typedef struct hws_callback_lane {
 } hws_callback_lane_t;
 
 typedef struct hws_channel {
-    hws_carrier_t *carrier;
+    _Atomic(hws_carrier_t *) carrier; /* a move replaces it, while no thread sends or receives */
+    const char *carrier_name;         /* these two are the same for each carrier of the session, */
+    bool direct;                      /* so that no thread has to look into one that a move frees */
+    bool follows;                     /* the worker may send LEAVE. Constant once open */
     hws_welcome_t welcome;
     hws_channel_hooks_t hooks;
     _Atomic int failure; /* 0 while the channel works */
@@ -90,7 +102,9 @@ typedef struct hws_channel {
     uint8_t *fill;  /* where records are appended */
     uint8_t *spare; /* being sent while draining */
     size_t fill_bytes;
-    bool draining; /* one thread sends, outside the lock */
+    bool draining;            /* one thread sends, outside the lock */
+    _Atomic(hws_hold_t) hold; /* written under send_lock */
+    pthread_cond_t released;  /* `hold` has ended */
     bool sender_awake;
     uint64_t left_to_sender;                /* records so far that their caller has not sent itself */
     _Atomic uint64_t next_sequence;         /* written under send_lock */
@@ -122,6 +136,12 @@ typedef struct hws_channel {
     uint8_t *buffer; /* the reader's: bytes [start, end) have arrived */
     size_t start, end;
 
+    /* A move (channel_move.c). */
+    _Atomic(hws_carrier_t *) next_carrier; /* parked at the other broker; any thread may shut it down */
+    _Atomic bool asked;                    /* LEAVE has come, and no answer to it has gone or come */
+    bool has_left, stays, has_ended;       /* the reader's: after LEFT; STAY has come; the old connection has ended */
+    int end_error;                         /* of that end, an errno; 0: closed by the other end */
+
     pthread_mutex_t callback_lock;
     hws_callback_lane_t lanes[HWS_LANE_COUNT];
 
@@ -135,6 +155,8 @@ extern hws_channel_t hws_channel;
 
 /* Appends a record. With a waiter, sets its sequence and registers it. With `flush`, also starts sending the record. */
 int hws_channel_submit(const hws_outgoing_t *out, hws_waiter_t *waiter, bool flush);
+/* Appends a record without payload, which travels with the next one. Before the first record, not over a direct carrier. */
+void hws_channel_send_with_next(uint32_t opcode);
 /* Sends the contents of the send buffer, or leaves that to the thread that is sending. */
 void hws_channel_flush(void);
 void *hws_channel_sender_main(void *unused);
@@ -155,6 +177,18 @@ void hws_waiter_fail_all(void);
 /* The waiter for the reply to a request; NULL for none. receive_lock held. */
 hws_waiter_t *hws_waiter_find(uint64_t sequence);
 int hws_background_start(void);
+/* Gives the role of the reader back, and to a thread that needs it. receive_lock held; reading releases it. */
+void hws_reader_leave(void);
+
+/* Waits while a move holds new calls. Before a thread announces an answer. */
+void hws_channel_await_release(void);
+/* Notes that the thread's next record ends what it has announced: no move may wait for its answer and hold it. */
+static inline void hws_channel_announce(void) {
+    hws_tls.announced = hws_tls.sent + 1;
+}
+/* Handles LEAVE, or STAY. Only the reader. Returns -1 after the channel has failed. */
+int hws_leave_arrived(const uint8_t *payload, uint32_t bytes);
+int hws_stay_arrived(uint32_t bytes);
 
 /*
  * Finds the copy of a DATA record, and counts the record's bytes as received. With by_stripe the copy stays until
@@ -181,7 +215,10 @@ void hws_stripes_shutdown(void);
 /* Fails the channel because the worker broke a rule of the protocol; says which, and a value. Returns -1. No lock held. */
 int hws_channel_refuse(const char *rule, uint64_t value);
 
-/* Receives and handles at least one piece. Only the reader. Returns 0, or -1 after the channel has failed. */
+/*
+ * Receives and handles at least one piece. Only the reader. Returns 0, or -1 after the channel has failed, or after LEFT
+ * the connection has ended.
+ */
 int hws_channel_receive(void);
 
 /* Handles a CALLBACK that has arrived. Returns -1 when none was expected. */

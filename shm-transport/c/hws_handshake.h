@@ -72,8 +72,8 @@ int hws_handshake_ask_status(hws_carrier_t *carrier, const hws_config_t *config,
 
 /*
  * Joins a fresh carrier to the session of `session` as a stripe (wire.md, "Stripes"). The limits of time are those of
- * hws_handshake(). Returns 0 and the number of the stripe's first chunk, or -1 with a message in error_p: a session does
- * not move, so this guest follows no MOVED here.
+ * hws_handshake(). Returns 0 and the number of the stripe's first chunk, or -1 with a message in error_p: stripes join
+ * where the session is, so this guest follows no MOVED here.
  */
 int hws_handshake_join(hws_carrier_t *carrier, const hws_config_t *config, uint64_t description_hash,
                        const hws_welcome_t *session, uint32_t *first_chunk_p, char *error_p, size_t error_capacity);

@@ -10,6 +10,7 @@
 #include "hws_hint.h"
 #include "rdma/hws_rdma_begin.h"
 #include "shm/hws_shm.h"
+#include "tcp/hws_move.h"
 #include "tcp/hws_stripe.h"
 
 #include <pthread.h>
@@ -148,6 +149,7 @@ static hws_carrier_t *connect_broker(hws_config_t *config, hws_welcome_t *welcom
     }
     if (!beginning.is_over_rdma) {
         hws_stripe_use(config, HWS_DESCRIPTION_HASH, welcome_p);
+        hws_move_use(config, HWS_DESCRIPTION_HASH, welcome_p);
     }
     hws_log(HWS_INFO, "session %llu on %s:%s over %s, %u device(s)", (unsigned long long) welcome_p->session_id,
             config->brokers[0].host, config->brokers[0].port, carrier->ops->name, welcome_p->device_count);
@@ -197,6 +199,7 @@ static CUresult connect_session(const hws_session_hooks_t *session_hooks) {
         .event_reached = session_hooks->event_reached,
         .failed = on_failed,
         .error = on_error,
+        .leave = hws_move_begin,
     };
     if (hws_channel_open(carrier, &welcome, &hooks) != 0) {
         hws_log(HWS_ERROR, "no GPU: no memory or threads for the connection");

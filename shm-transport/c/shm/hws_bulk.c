@@ -38,10 +38,16 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t work; /* a job has been added */
     pthread_cond_t done; /* a helper has left a job */
+    pthread_cond_t released;
+    bool is_held;     /* no copy by another way than chunks begins */
+    unsigned running; /* such copies */
     hws_job_t *first;
     unsigned threads; /* running threads, without the callers */
     bool started;
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .work = PTHREAD_COND_INITIALIZER,
+          .done = PTHREAD_COND_INITIALIZER,
+          .released = PTHREAD_COND_INITIALIZER};
 
 /* The session's chunks; NULL while there are none. */
 static const hws_chunks_t *_Atomic session_chunks;
@@ -369,8 +375,8 @@ static void start_pool(unsigned threads) {
     }
 }
 
+/* Adds a job for the helpers. pool.lock held. */
 static void publish(hws_job_t *job) {
-    pthread_mutex_lock(&pool.lock);
     if (!pool.started) {
         start_pool(job->way->threads);
     }
@@ -382,11 +388,10 @@ static void publish(hws_job_t *job) {
     if (pool.threads > 0) {
         pthread_cond_broadcast(&pool.work);
     }
-    pthread_mutex_unlock(&pool.lock);
 }
 
+/* Removes a job, and waits for its helpers. pool.lock held, and released meanwhile. */
 static void withdraw(hws_job_t *job) {
-    pthread_mutex_lock(&pool.lock);
     if (job->previous != NULL) {
         job->previous->next = job->next;
     } else {
@@ -398,7 +403,6 @@ static void withdraw(hws_job_t *job) {
     while (job->helpers > 0) {
         pthread_cond_wait(&pool.done, &pool.lock);
     }
-    pthread_mutex_unlock(&pool.lock);
 }
 
 static bool work_by_chunks(hws_job_t *job, bool caller) {
@@ -435,6 +439,51 @@ uint32_t hws_bulk_free_chunks(void) {
     return (uint32_t) __builtin_popcountll(atomic_load(&free_chunks));
 }
 
+/* Begins a job, with helpers if `helped`. Only a job of another way can be held. */
+static void begin_job(hws_job_t *job, bool helped) {
+    const bool counts = job->way != &by_chunks;
+    if (!helped && !counts) {
+        return;
+    }
+    pthread_mutex_lock(&pool.lock);
+    while (counts && pool.is_held && !hws_tls.in_lane) {
+        pthread_cond_wait(&pool.released, &pool.lock);
+    }
+    pool.running += counts ? 1 : 0;
+    if (helped) {
+        publish(job);
+    }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void end_job(hws_job_t *job, bool helped) {
+    const bool counts = job->way != &by_chunks;
+    if (!helped && !counts) {
+        return;
+    }
+    pthread_mutex_lock(&pool.lock);
+    if (helped) {
+        withdraw(job);
+    }
+    pool.running -= counts ? 1 : 0;
+    pthread_mutex_unlock(&pool.lock);
+}
+
+unsigned hws_bulk_hold(void) {
+    pthread_mutex_lock(&pool.lock);
+    pool.is_held = true;
+    const unsigned running = pool.running;
+    pthread_mutex_unlock(&pool.lock);
+    return running;
+}
+
+void hws_bulk_release(void) {
+    pthread_mutex_lock(&pool.lock);
+    pool.is_held = false;
+    pthread_cond_broadcast(&pool.released);
+    pthread_mutex_unlock(&pool.lock);
+}
+
 /* The way of a carrier without chunks at both ends; NULL while there is none. */
 static const hws_bulk_way_t *_Atomic other_way;
 
@@ -461,13 +510,9 @@ int hws_bulk_run(const hws_bulk_copy_t *copy) {
     /* A thread that has sent nothing yet has no thread number that a helper could use. */
     bool helped =
         copy->registered == NULL && copy->width * copy->rows * copy->slices >= HELPED_BYTES && hws_tls.thread != 0;
-    if (helped) {
-        publish(&job);
-    }
+    begin_job(&job, helped);
     bool synchronised = job.way->work(&job, true);
-    if (helped) {
-        withdraw(&job);
-    }
+    end_job(&job, helped);
     if (!copy->to_device && !synchronised) {
         int status = copy->synchronise(copy);
         return status != 0 ? status : atomic_load(&job.failure);

@@ -44,6 +44,15 @@ typedef struct hws_bulk_way {
 void hws_bulk_use(const hws_bulk_way_t *way);
 
 /*
+ * Lets no further copy of that way begin; hws_bulk_run() waits, except on the threads of callbacks. Returns the copies
+ * that still run: call it again until there are none. Any thread.
+ */
+unsigned hws_bulk_hold(void);
+
+/* Ends hws_bulk_hold(). */
+void hws_bulk_release(void);
+
+/*
  * Threads that share a copy: HAWSER_COPY_THREADS, else half of the processors and at most `most`. The other half serves
  * the worker's end and the program. Returns 1..8.
  */

@@ -2,6 +2,7 @@
 
 #include "../hws_broker.h"
 #include "../hws_channel.h"
+#include "../hws_channel_move.h"
 #include "../hws_log.h"
 #include "../hws_record.h"
 #include "../hws_thread.h"
@@ -57,10 +58,13 @@ static struct {
     _Atomic uint64_t read_bytes;   /* of long copies that no call waits for, until FIRST_BYTES */
     _Atomic uint64_t served_bytes; /* of long copies so far, until FIRST_BYTES */
     _Atomic(hws_stripe_t *) all[HWS_MAX_STRIPES];
+    uint64_t moves;      /* of the session; a stripe that has been opened before the last one is of no use */
+    unsigned serving;    /* threads that receive DATA */
+    pthread_cond_t left; /* `serving` is less */
     hws_config_t config;
     hws_welcome_t session;
     uint64_t description_hash;
-} stripes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} stripes = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
 static hws_bulk_way_t way;
 
@@ -79,14 +83,14 @@ static hws_bulk_plan_t plan(const hws_bulk_copy_t *copy) {
     return hws_bulk_plan(copy, HWS_STRIPE_CHUNK_BYTES);
 }
 
-/* Connects and joins. Returns NULL after logging the reason. */
-static hws_stripe_t *open_stripe(void) {
+/* Connects to the broker and joins. Returns NULL after logging the reason. */
+static hws_stripe_t *open_stripe(const hws_config_t *config) {
     char error[512] = "no memory";
     hws_stripe_t *stripe = calloc(1, sizeof *stripe);
-    hws_carrier_t *carrier = stripe == NULL ? NULL : hws_broker_connect(&stripes.config, error, sizeof error);
+    hws_carrier_t *carrier = stripe == NULL ? NULL : hws_broker_connect(config, error, sizeof error);
     if (carrier == NULL
-        || hws_handshake_join(carrier, &stripes.config, stripes.description_hash, &stripes.session,
-                              &stripe->first_chunk, error, sizeof error)
+        || hws_handshake_join(carrier, config, stripes.description_hash, &stripes.session, &stripe->first_chunk, error,
+                              sizeof error)
             != 0) {
         hws_log(HWS_INFO, "long copies use the session's one connection: %s", error);
         if (carrier != NULL) {
@@ -118,7 +122,7 @@ static hws_stripe_t *take_stripe(bool caller) {
     }
     pthread_mutex_unlock(&stripes.lock);
     if (opens) {
-        stripe = open_stripe();
+        stripe = open_stripe(&stripes.config); /* the session does not move while this copy is under way */
         atomic_store(&stripes.all[number], stripe);
         if (stripe == NULL) {
             atomic_store(&stripes.refused, true); /* an older broker, or its limits: both will not change soon */
@@ -379,16 +383,33 @@ static void *read_main(void *argument) {
     const unsigned number = stripes.open;
     const bool opens = number < HWS_MAX_STRIPES;
     stripes.open += opens ? 1 : 0;
+    const hws_config_t config = stripes.config; /* it may change, as the session may move meanwhile */
+    const uint64_t moves = stripes.moves;
     pthread_mutex_unlock(&stripes.lock);
-    hws_stripe_t *stripe = opens ? open_stripe() : NULL;
+    hws_stripe_t *stripe = opens ? open_stripe(&config) : NULL;
     if (stripe == NULL) {
         return NULL; /* fewer stripes, or none, carry DATA */
     }
-    atomic_store(&stripes.all[number], stripe);
+    pthread_mutex_lock(&stripes.lock);
+    const bool is_current = moves == stripes.moves;
+    if (is_current) {
+        stripes.serving++;
+        atomic_store(&stripes.all[number], stripe);
+    }
+    pthread_mutex_unlock(&stripes.lock);
+    if (!is_current) {
+        stripe->carrier->ops->destroy(stripe->carrier);
+        free(stripe);
+        return NULL; /* later copies start other threads */
+    }
     if (earlier + 1 < way.threads && earlier + 1 < USUAL_THREADS) {
         start_reading(earlier + 1);
     }
     hws_channel_serve_stripe(stripe->carrier, stripe->first_chunk);
+    pthread_mutex_lock(&stripes.lock);
+    stripes.serving--;
+    pthread_cond_broadcast(&stripes.left);
+    pthread_mutex_unlock(&stripes.lock);
     return NULL;
 }
 
@@ -416,6 +437,34 @@ void hws_stripe_use(const hws_config_t *config, uint64_t description_hash, const
         hws_bulk_use(&way);
         hws_channel_note_reads(note_read);
     }
+}
+
+void hws_stripe_move(const hws_config_t *config) {
+    pthread_mutex_lock(&stripes.lock);
+    stripes.config = *config;
+    stripes.moves++;
+    for (unsigned i = 0; i < HWS_MAX_STRIPES; i++) {
+        hws_stripe_t *stripe = atomic_load(&stripes.all[i]);
+        if (stripe != NULL) {
+            stripe->carrier->ops->shutdown(stripe->carrier);
+        }
+    }
+    while (stripes.serving > 0) {
+        pthread_cond_wait(&stripes.left, &stripes.lock);
+    }
+    const bool are_unused = hws_channel_forget_stripes();
+    for (unsigned i = 0; i < HWS_MAX_STRIPES; i++) {
+        hws_stripe_t *stripe = are_unused ? atomic_exchange(&stripes.all[i], NULL) : NULL;
+        if (stripe != NULL) {
+            stripe->carrier->ops->destroy(stripe->carrier);
+            free(stripe);
+        }
+    }
+    stripes.idle = NULL;
+    stripes.open = stripes.chunked = 0;
+    atomic_store(&stripes.refused, false); /* the other broker may take them */
+    atomic_store(&stripes.reads, false);
+    pthread_mutex_unlock(&stripes.lock);
 }
 
 void hws_stripe_abandon_in_child(void) {

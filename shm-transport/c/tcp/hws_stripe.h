@@ -16,9 +16,15 @@
 
 /*
  * Lets the session's long copies use stripes, unless only one thread may share a copy. Called once, when the session
- * has begun over TCP. The stripes join it at config->brokers[0].
+ * has begun over TCP. The stripes join it at config->brokers[0], until hws_stripe_move().
  */
 void hws_stripe_use(const hws_config_t *config, uint64_t description_hash, const hws_welcome_t *session);
+
+/*
+ * Ends all stripes. Later copies open new ones at config->brokers[0]. The session has moved there, no copy is under way,
+ * and hws_bulk_hold() lets none begin.
+ */
+void hws_stripe_move(const hws_config_t *config);
 
 /* In a forked child: closes the child's copies of the descriptors and touches no lock. */
 void hws_stripe_abandon_in_child(void);
