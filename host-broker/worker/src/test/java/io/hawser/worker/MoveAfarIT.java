@@ -102,7 +102,8 @@ class MoveAfarIT extends MovedGuest {
     @Test
     void shouldGoOnAtTheOtherBroker() throws IOException {
         start(true);
-        map(base + 16 * PAGE, LARGE_PAGES * PAGE); // longer than what travels at a time
+        // Longer than what travels at a time; the program has not allocated all of it.
+        map(base + 16 * PAGE, LARGE_PAGES * PAGE, base + 17 * PAGE);
         byte[] data = Guest.random(100_000);
         long last = base + (16 + LARGE_PAGES) * PAGE - data.length;
         guest.write(last, 0, data);

@@ -81,7 +81,13 @@ abstract class MovedGuest {
         guest.write(base, stream, new byte[4]);
     }
 
+    /** Makes a slab and allocates all of it. */
     final void map(long address, long bytes) throws IOException {
+        map(address, bytes, address);
+    }
+
+    /** Makes a slab and allocates it from an address on. */
+    final void map(long address, long bytes, long from) throws IOException {
         assertEquals(0, guest.call(CudaOpcodes.hwsArenaMap, out -> {
             out.fixed(32);
             out.i32(0, 0);
@@ -92,8 +98,8 @@ abstract class MovedGuest {
         guest.send(CudaOpcodes.hwsArenaAllocated, 0, out -> {
             out.fixed(24);
             out.i32(0, 0);
-            out.i64(8, address);
-            out.i64(16, bytes);
+            out.i64(8, from);
+            out.i64(16, address + bytes - from);
         });
     }
 

@@ -27,7 +27,6 @@ import java.util.concurrent.RejectedExecutionException;
  */
 public final class SlabMover implements AutoCloseable {
     private static final Logger LOG = System.getLogger(SlabMover.class.getName());
-    private static final int ACCESS_READ_WRITE = 3; // CUmemAccess_flags
     private static final int NON_BLOCKING = 1; // CUstream_flags
     private static final long CHUNK_BYTES = 16L << 20;
     /** Offers of a side that wait for the other one; each holds a descriptor. */
@@ -94,9 +93,6 @@ public final class SlabMover implements AutoCloseable {
     }
 
     private record Offer(SlabFrame frame, int descriptor) {}
-
-    /** Memory of another process, at addresses of this one. */
-    private record Mapping(long address, long bytes, long handle) {}
 
     /**
      * Prepares a mover.
@@ -227,42 +223,21 @@ public final class SlabMover implements AutoCloseable {
         } else if (first == null) {
             return CUresult.CUDA_ERROR_NOT_INITIALIZED;
         }
-        Mapping[] mappings = new Mapping[2];
-        int result = map(source, from, mappings, 0);
-        result = result != 0 ? result : map(target, to, mappings, 1);
-        result = result != 0 ? result : copy(mappings[0].address, mappings[1].address, bytes);
-        for (Mapping mapping : mappings) {
-            int unmapped = mapping == null ? 0 : unmap(mapping);
+        MappedSlab[] here = new MappedSlab[1];
+        MappedSlab[] there = new MappedSlab[1];
+        int result = map(source, from, here);
+        result = result != 0 ? result : map(target, to, there);
+        result = result != 0 ? result : copy(here[0].address(), there[0].address(), bytes);
+        for (MappedSlab mapped : new MappedSlab[] {here[0], there[0]}) {
+            int unmapped = mapped == null ? 0 : mapped.unmap();
             result = result != 0 ? result : unmapped;
         }
         return result;
     }
 
-    private int map(Offer offer, Gpu gpu, Mapping[] mappings, int index) {
-        long bytes = offer.frame.bytes();
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment out = arena.allocate(2 * Long.BYTES, Long.BYTES);
-            int result = backend.setCurrent(gpu.context);
-            result = result != 0 ? result : memory.reserve(bytes, 0, 0, out);
-            if (result != 0) {
-                return result;
-            }
-            long address = out.get(ValueLayout.JAVA_LONG, 0);
-            result = memory.open(offer.descriptor, bytes, out);
-            if (result != 0) {
-                memory.unreserve(address, bytes);
-                return result;
-            }
-            long handle = out.get(ValueLayout.JAVA_LONG, 0);
-            result = memory.map(address, bytes, 0, handle);
-            if (result != 0) {
-                memory.release(handle);
-                memory.unreserve(address, bytes);
-                return result;
-            }
-            mappings[index] = new Mapping(address, bytes, handle);
-            return memory.setAccess(address, bytes, gpu.device, ACCESS_READ_WRITE);
-        }
+    private int map(Offer offer, Gpu gpu, MappedSlab[] out) {
+        int result = backend.setCurrent(gpu.context);
+        return result != 0 ? result : MappedSlab.map(memory, offer.descriptor, offer.frame.bytes(), gpu.device, out);
     }
 
     /** Copies by two chunks: one is filled while the other one is emptied. */
@@ -279,13 +254,6 @@ public final class SlabMover implements AutoCloseable {
         }
         int ended = to.await(); // also after an error: the copy uses the mapping
         return result != 0 ? result : ended;
-    }
-
-    private int unmap(Mapping mapping) {
-        int unmapped = memory.unmap(mapping.address, mapping.bytes);
-        int released = memory.release(mapping.handle);
-        int unreserved = memory.unreserve(mapping.address, mapping.bytes);
-        return unmapped != 0 ? unmapped : released != 0 ? released : unreserved;
     }
 
     /** Ends the work; sessions that have not got all of their slabs learn that the mover has gone. */

@@ -5,6 +5,7 @@ import io.hawser.cuda.generated.CUresult;
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.shm.os.Descriptors;
 import io.hawser.worker.channel.GuestMemory;
+import io.hawser.worker.move.MappedSlab;
 import io.hawser.worker.session.ArenaWindow.Piece;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -444,6 +445,28 @@ public final class DeviceArena {
     boolean stays() {
         return windows.values().stream().flatMap(window -> window.pieces.values().stream())
             .anyMatch(piece -> piece.isOpen);
+    }
+
+    /**
+     * Maps the piece that begins at an address at further ones, also where the program has allocated nothing. The
+     * caller ends the mapping, and has entered a context of the first device.
+     *
+     * @throws IOException if the piece cannot be mapped.
+     */
+    MappedSlab mapped(long address) throws IOException {
+        MappedSlab[] mapped = new MappedSlab[1];
+        try (Arena scratch = Arena.ofConfined()) {
+            MemorySegment out = scratch.allocate(Integer.BYTES, Integer.BYTES);
+            SessionState.require(share(address, out), "a slab cannot be exported");
+            int descriptor = out.get(ValueLayout.JAVA_INT, 0);
+            try {
+                SessionState.require(MappedSlab.map(memory, descriptor, pieceBytes(address), 0, mapped),
+                    "a slab cannot be mapped");
+            } finally {
+                Descriptors.close(descriptor);
+            }
+        }
+        return mapped[0];
     }
 
     /** Addresses of the pieces that are away, or of the others. */

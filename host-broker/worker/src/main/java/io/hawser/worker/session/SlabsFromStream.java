@@ -1,6 +1,7 @@
 package io.hawser.worker.session;
 
 import io.hawser.cuda.generated.HandleKind;
+import io.hawser.worker.move.MappedSlab;
 import io.hawser.worker.move.SessionStream;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -30,6 +31,7 @@ final class SlabsFromStream implements ArrivingSlabs {
     private Session session;
     private Consumer<String> over;
     private Thread receiver;
+    private MappedSlab mapped; // whose parts come; null before the first one
     private boolean hasEnded; // over knows
     private volatile boolean isOver;
 
@@ -86,7 +88,7 @@ final class SlabsFromStream implements ArrivingSlabs {
                         + Long.toHexString(slab.address()) + " bytes=" + slab.bytes());
                 }
                 for (long at = 0; at < bytes && !isOver; at += SessionStream.CHUNK_BYTES) {
-                    receive(slab.address() + at, Math.min(SessionStream.CHUNK_BYTES, bytes - at));
+                    receive(slab, at, Math.min(SessionStream.CHUNK_BYTES, bytes - at));
                 }
             }
             if (!expected.isEmpty()) {
@@ -100,25 +102,36 @@ final class SlabsFromStream implements ArrivingSlabs {
         }
     }
 
-    private void receive(long address, long bytes) throws IOException, InterruptedException {
+    private void receive(SessionStream.Slab slab, long at, long bytes) throws IOException, InterruptedException {
         MemorySegment chunk = free.take();
         if (!isOver) {
             stream.receive(chunk, bytes);
-            session.completions().add(() -> copy(address, chunk, bytes));
+            session.completions().add(() -> copy(slab, at, chunk.asSlice(0, bytes), chunk));
         }
     }
 
-    private void copy(long address, MemorySegment chunk, long bytes) {
+    private void copy(SessionStream.Slab slab, long at, MemorySegment part, MemorySegment chunk) {
         if (isOver || session.isOver()) {
             return;
         }
         try {
-            SessionState.require(session.backend().copyHtoD(address, chunk.asSlice(0, bytes), 0),
+            mapped = mapped == null ? session.objects().arena().mapped(slab.address()) : mapped;
+            SessionState.require(session.backend().copyHtoD(mapped.address() + at, part, 0),
                 "a slab cannot be copied");
             SessionState.require(SessionState.await(session.backend().driver()), "a slab cannot be copied");
+            if (at + part.byteSize() == slab.bytes()) {
+                unmap();
+            }
             free.add(chunk);
         } catch (IOException e) {
             finish(e.getMessage());
+        }
+    }
+
+    private void unmap() {
+        if (mapped != null) {
+            mapped.unmap(); // at worst its addresses stay taken
+            mapped = null;
         }
     }
 
@@ -150,6 +163,7 @@ final class SlabsFromStream implements ArrivingSlabs {
             }
         }
         stream.close();
+        unmap();
         chunks.forEach(chunk -> session.backend().freeStaging(chunk));
         chunks.clear();
     }

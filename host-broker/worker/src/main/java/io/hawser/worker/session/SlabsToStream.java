@@ -2,6 +2,7 @@ package io.hawser.worker.session;
 
 import io.hawser.cuda.generated.HandleKind;
 import io.hawser.worker.control.WorkerMessage;
+import io.hawser.worker.move.MappedSlab;
 import io.hawser.worker.move.SessionStream;
 import io.hawser.worker.move.StateWriter;
 import java.io.IOException;
@@ -30,6 +31,7 @@ final class SlabsToStream implements DepartingSlabs {
     private final List<MemorySegment> chunks = new ArrayList<>();
     private List<SessionStream.Slab> slabs = List.of();
     private int next; // slab
+    private MappedSlab mapped; // that slab; null before its first part
     private long at; // bytes of it that were copied
     private Thread sender;
     private volatile boolean isOver;
@@ -89,7 +91,8 @@ final class SlabsToStream implements DepartingSlabs {
             MemorySegment chunk = free.removeLast();
             long bytes = Math.min(SessionStream.CHUNK_BYTES, slab.bytes() - at);
             try {
-                SessionState.require(session.backend().copyDtoH(chunk.asSlice(0, bytes), slab.address() + at, 0),
+                mapped = mapped == null ? session.objects().arena().mapped(slab.address()) : mapped;
+                SessionState.require(session.backend().copyDtoH(chunk.asSlice(0, bytes), mapped.address() + at, 0),
                     "a slab cannot be copied");
                 SessionState.require(SessionState.await(session.backend().driver()), "a slab cannot be copied");
             } catch (IOException e) {
@@ -101,11 +104,19 @@ final class SlabsToStream implements DepartingSlabs {
             if (at == slab.bytes()) {
                 next++;
                 at = 0;
+                unmap();
             }
         }
         if (next == slabs.size() && free.size() == chunks.size()) {
             next++; // once
             parts.add(new Part(SessionStream.Slab.END, null, 0));
+        }
+    }
+
+    private void unmap() {
+        if (mapped != null) {
+            mapped.unmap(); // at worst its addresses stay taken
+            mapped = null;
         }
     }
 
@@ -183,6 +194,7 @@ final class SlabsToStream implements DepartingSlabs {
             }
         }
         stream.close();
+        unmap();
         chunks.forEach(session.backend()::freeStaging);
         chunks.clear();
         free.clear();
