@@ -157,6 +157,9 @@ static bool join(int fd) {
     return true;
 }
 
+/* A copy to the device may end after its call. A stream would put the next copy behind it. */
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void *serve_orders(void *argument) {
     end_t *end = argument;
     for (;;) {
@@ -167,7 +170,9 @@ static void *serve_orders(void *argument) {
         order_t order = end->orders[end->taken++ % QUEUE];
         pthread_mutex_unlock(&end->lock);
         uint8_t *chunk = end->chunks + (size_t) order.chunk * CHUNK;
+        pthread_mutex_lock(&device_lock);
         memcpy(order.to_device ? order.device : chunk, order.to_device ? chunk : order.device, order.bytes);
+        pthread_mutex_unlock(&device_lock);
         pthread_mutex_lock(&end->lock);
         end->done++;
         pthread_cond_broadcast(&end->changed);
@@ -282,7 +287,9 @@ static int send_call(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part, u
 
 static int copy_plainly(const hws_bulk_copy_t *copy, const hws_bulk_part_t *part) {
     atomic_fetch_add(&plain_parts, 1);
+    pthread_mutex_lock(&device_lock);
     hws_bulk_move(copy, part, device_place(copy, part));
+    pthread_mutex_unlock(&device_lock);
     return 0;
 }
 
