@@ -225,9 +225,9 @@ class PoolIT {
         Map<String, String> variables = new HashMap<>(environment(broker("left").guest(), token));
         variables.put("HAWSER_COPY_THREADS", "3");
         variables.put("HAWSER_STATS", "1");
-        try (GuestProgram guest = GuestProgram.start(variables, "drv_large_copies", "--size", "24", "--rounds", "60",
+        try (GuestProgram guest = GuestProgram.start(variables, "drv_large_copies", "--size", "24", "--rounds", "100",
             "--pause-ms", "20")) {
-            awaitMore("copying", "left", "bytesIn", 100 << 20);
+            awaitMore("copying", "left", "bytesIn", 300 << 20); // with further connections
             move("left", "copying", "right");
             awaitMore("copying", "right", "bytesIn", 100 << 20);
             GuestProgram.Result result = guest.await().assertPassed();

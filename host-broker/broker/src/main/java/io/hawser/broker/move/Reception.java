@@ -57,6 +57,7 @@ final class Reception implements RunningMove {
         private Held stream; // null before the other broker has connected, and after the target has it
         private Held guest; // null before the guest has connected
         private boolean isMaking; // the target makes the session
+        private boolean isComplete; // the target has said so
 
         Part(Traveller traveller, Session session) {
             this.traveller = traveller;
@@ -197,6 +198,13 @@ final class Reception implements RunningMove {
     }
 
     private boolean handle(Part part, WorkerMessage message) {
+        if (message instanceof WorkerMessage.MovedIn in && part.isMaking && in.reason().isEmpty()) {
+            part.isComplete = true;
+            endWhenAllHaveSaid();
+            return true;
+        } else if (isOver) {
+            return false; // the session is this broker's
+        }
         String problem = switch (message) {
             case WorkerMessage.MovedIn in when part.isMaking -> in.reason();
             case WorkerMessage.Ended ended -> ended.reason();
@@ -211,7 +219,10 @@ final class Reception implements RunningMove {
 
     @Override
     public void onExit(Worker worker, String reason) {
-        if (parts.stream().anyMatch(part -> part.target == worker)) {
+        if (isOver) {
+            parts.removeIf(part -> part.target == worker);
+            endWhenAllHaveSaid();
+        } else if (parts.stream().anyMatch(part -> part.target == worker)) {
             fail("a worker of the move has ended: " + reason);
         }
     }
@@ -243,6 +254,8 @@ final class Reception implements RunningMove {
             drop(part.stream);
             drop(part.guest);
         }
+        parts.clear();
+        endWhenAllHaveSaid();
         receptions.places().refuse(plan);
     }
 
@@ -256,12 +269,21 @@ final class Reception implements RunningMove {
                 LOG.errorf("session %d is lost: its worker has ended while its vGPU came from another broker: vgpu=%s",
                     part.traveller.id(), wish.vgpu());
                 drop(part.guest);
+                part.isComplete = true;
             } else {
                 sessions.receive(part.session, part.target, part.slot);
                 new MoveOrders(part.target).arrive();
             }
         }
         LOG.infof("vGPU %s has come from another broker: gpu=%s sessions=%d", wish.vgpu(), plan.to(), parts.size());
+        endWhenAllHaveSaid();
+    }
+
+    /** The database may be faster than a worker's message, which then still belongs to this move. */
+    private void endWhenAllHaveSaid() {
+        if (isOver && parts.stream().allMatch(part -> part.isComplete)) {
+            receptions.end(this);
+        }
     }
 
     private void close() {

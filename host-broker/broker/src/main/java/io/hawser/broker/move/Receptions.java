@@ -131,8 +131,13 @@ public final class Receptions {
         });
     }
 
+    /** The arrival is decided. */
     void remove(Reception reception) {
         running.remove(reception);
+    }
+
+    /** No worker owes a message. */
+    void end(Reception reception) {
         moves.remove(reception);
     }
 

@@ -317,8 +317,9 @@ public final class Arrival {
     /** Reports the session as complete when nothing is missing. */
     private void complete() {
         if (hasContents && joined == state.stripes().size() && !isStopped()) {
-            slabs.end("");
+            // First to this broker: the other one may commit as soon as it knows.
             broker.accept(new WorkerMessage.MovedIn("", elapsedMs()));
+            slabs.end("");
         }
     }
 
