@@ -188,7 +188,7 @@ class PoolIT {
         Await.until("work at broker " + broker, () -> {
             JsonNode session = session(vgpu, broker);
             found[0] = session.path("statistics").path(counter).asLong();
-            return found[0] > before ? "" : session.toString();
+            return found[0] > before ? "" : "only " + found[0] + ": " + session;
         });
         return found[0];
     }

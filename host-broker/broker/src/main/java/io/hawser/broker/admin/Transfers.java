@@ -142,6 +142,7 @@ final class Transfers implements Errands.MoveActs {
         private final String id = UUID.randomUUID().toString();
         private final byte[] ticket = Secrets.random(RecordLayout.TICKET_BYTES);
         private Receptions.Wish wish;
+        private volatile CompletableFuture<Void> released = CompletableFuture.completedFuture(null);
 
         Sending(Transfer transfer, PeerBroker peer, String gpu) {
             this.transfer = transfer;
@@ -157,8 +158,9 @@ final class Transfers implements Errands.MoveActs {
                     transfer.send(address, connections, wish.limitMs());
                     return transfer.ready();
                 }, parts.loop).thenCompose(ready -> parts.acts.submit(() -> commit(home)))))
-                .thenCompose(outcome -> pooled.applied().thenApply(now -> outcome))
-                .exceptionallyCompose(this::failed);
+                .exceptionallyCompose(this::failed)
+                .thenCompose(outcome -> released.thenCompose(gone -> parts.acts.submit(pooled::applied))
+                    .thenCompose(applied -> applied).thenApply(now -> outcome));
         }
 
         /** The address of the other broker for the guests. Event loop only. */
@@ -231,7 +233,7 @@ final class Transfers implements Errands.MoveActs {
             return parts.acts.onLoop(() -> {
                 MoveOutcome outcome = transfer.commit(home);
                 LOG.infof("vGPU %s is now at broker %s", vgpu, peer.name());
-                parts.service.release(vgpu, "the vGPU has moved to another broker: broker=" + peer.name());
+                released = parts.service.release(vgpu, "the vGPU has moved to another broker: broker=" + peer.name());
                 return outcome;
             });
         }

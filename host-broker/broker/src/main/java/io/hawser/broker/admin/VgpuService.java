@@ -342,10 +342,14 @@ public final class VgpuService {
         release(name, reason);
     }
 
-    /** Removes a vGPU that another broker has now, and what is left of its sessions. Event loop only. */
-    void release(String name, String reason) {
+    /**
+     * Removes a vGPU that another broker has now, after the end of what is left of its sessions. Event loop only.
+     *
+     * @return completes when it is gone, also when that fails.
+     */
+    CompletableFuture<Void> release(String name, String reason) {
         table.shut(name, reason);
-        regions.removeAll(name, reason).thenCompose(now -> sessions.endAll(name, reason)).thenCompose(
+        return regions.removeAll(name, reason).thenCompose(now -> sessions.endAll(name, reason)).thenCompose(
             now -> acts.<Void>submit(() -> {
                 acts.onLoop(() -> {
                     images.forget(name);
