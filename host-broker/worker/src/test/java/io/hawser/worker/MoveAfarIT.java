@@ -38,7 +38,7 @@ class MoveAfarIT extends MovedGuest {
     private void start(boolean follows) throws IOException {
         first = rig(Carrier.TCP, 1);
         try (Rig.Connection connection = Rig.Connection.open()) {
-            first.tell(new String(Rig.assignment(0, ",\"mayLeave\":true"), StandardCharsets.UTF_8),
+            first.pass(new String(Rig.assignment(0, ",\"mayLeave\":true"), StandardCharsets.UTF_8),
                 connection.accepted());
             guest = new Guest(connection.client());
         }
@@ -143,6 +143,51 @@ class MoveAfarIT extends MovedGuest {
     }
 
     @Test
+    void shouldAnswerWhenTheBrokerEndsTheMoveBeforeTheTargetHasAll() throws Exception {
+        start(true);
+        steps();
+        int connection = leave();
+        receiveLeave();
+        left("");
+        SessionStream other = new SessionStream(connection);
+        other.receiveState().close(); // the source waits for an answer now
+        first.tell("{\"type\":\"moveend\",\"moved\":false}", -1);
+        assertEquals("the move is over", first.expect("moveready").path("reason").asText());
+        assertEquals(RecordLayout.CONTROL_STAY, guest.next().opcode());
+        other.close();
+        steps();
+        assertEquals(expected(2 * STEPS), word());
+        assertEquals("", arrive(target, again()).path("reason").asText());
+        assertEquals("", first.expect("moveready").path("reason").asText());
+    }
+
+    @Test
+    void shouldKeepASessionWhoseGuestAnswersAfterTheEndOfTheMove() throws Exception {
+        start(true);
+        leave();
+        receiveLeave();
+        first.tell("{\"type\":\"moveend\",\"moved\":false}", -1);
+        assertEquals("the move is over", first.expect("moveready").path("reason").asText());
+        leave();
+        assertEquals("its guest has not answered the last invitation to another broker yet",
+            first.expect("moveready").path("reason").asText());
+        left("");
+        assertEquals(RecordLayout.CONTROL_STAY, guest.next().opcode());
+        steps();
+        assertEquals(expected(STEPS), word());
+        assertEquals("", arrive(target, again()).path("reason").asText());
+        assertEquals("", first.expect("moveready").path("reason").asText());
+    }
+
+    /** Orders the session out once more. */
+    private int again() throws IOException {
+        int connection = leave();
+        receiveLeave();
+        left("");
+        return connection;
+    }
+
+    @Test
     void shouldGoOnAtTheSourceWhenTheTargetDies() throws IOException {
         start(true);
         steps();
@@ -168,7 +213,7 @@ class MoveAfarIT extends MovedGuest {
             receiveLeave();
             left("");
             taken.tell("{\"type\":\"movestream\"}", connection);
-            taken.tell(new String(Rig.assignment(0), StandardCharsets.UTF_8), fresh.accepted());
+            taken.pass(new String(Rig.assignment(0), StandardCharsets.UTF_8), fresh.accepted());
             String reason = taken.expect("movedin").path("reason").asText();
             assertTrue(reason.startsWith("the addresses of its memory are not free"), reason);
             assertEquals(reason, first.expect("moveready").path("reason").asText());

@@ -18,8 +18,10 @@ import io.netty.util.concurrent.ScheduledFuture;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jboss.logging.Logger;
@@ -43,6 +45,7 @@ public final class Moves {
      * message names its move. The task tells the source of the end of the move; null after that.
      */
     private final Map<Worker, ScheduledFuture<?>> owing = new HashMap<>();
+    private final Set<Worker> afar = new HashSet<>(); // of these, the ones whose answers pass no descriptors
 
     /**
      * Starts without a move.
@@ -142,7 +145,9 @@ public final class Moves {
 
     private void answered(Worker source, WorkerMessage.MoveReady late) {
         ScheduledFuture<?> task = owing.remove(source);
-        MovingSession.drain(source, late);
+        if (!afar.remove(source)) {
+            MovingSession.drain(source, late);
+        }
         if (task != null && task.cancel(false)) {
             tell(source);
         }
@@ -157,6 +162,7 @@ public final class Moves {
     /** A worker has ended. The call precedes that of the sessions. */
     public void onExit(Worker worker, String reason) {
         ScheduledFuture<?> task = owing.remove(worker);
+        afar.remove(worker);
         if (task != null) {
             task.cancel(false);
         }
@@ -191,6 +197,12 @@ public final class Moves {
     /** Removes such a move. */
     void remove(RunningMove move) {
         running.remove(move);
+    }
+
+    /** As {@link #owes}, for a source that was to go to another broker; it has got the end of the move. */
+    void owesFromAfar(Worker source) {
+        owing.put(source, null);
+        afar.add(source);
     }
 
     MoveOutcome ended(RunningMove move, MoveOutcome outcome) {

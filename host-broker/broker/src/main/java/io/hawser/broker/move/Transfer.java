@@ -163,7 +163,7 @@ public final class Transfer implements RunningMove {
                 new MoveOrders(part.source).stay();
             }
             if (part.phase == Phase.LEAVING) {
-                moves.owes(part.source, false);
+                moves.owesFromAfar(part.source);
             }
         }
         moves.places().stay(plan);

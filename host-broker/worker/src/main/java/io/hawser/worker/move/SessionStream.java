@@ -36,7 +36,6 @@ public final class SessionStream {
      * Takes a connection.
      *
      * @param descriptor of a stream socket; {@link #close} closes it.
-     *
      * @throws IOException if it is no stream socket; it then stays the caller's.
      */
     public SessionStream(int descriptor) throws IOException {

@@ -78,7 +78,6 @@ public final class Arrival {
      *
      * @param stream the connection from that worker, closed by this.
      * @param broker gets the outcome.
-     *
      * @throws IOException if the state does not come, or cannot be read.
      */
     public static Arrival fromAfar(SessionStream stream, Consumer<WorkerMessage> broker) throws IOException {

@@ -33,8 +33,10 @@ public final class Departure {
         INVITED,
         /** Waits for the end of work, or of replies. */
         DRAINING,
-        /** The state and the slabs leave. */
+        /** The state and the slabs leave; the broker of a local move knows. */
         LEAVING,
+        /** The other broker's worker has all. */
+        GIVEN,
         /** The move is over. */
         OVER
     }
@@ -44,6 +46,7 @@ public final class Departure {
     private final DepartingSlabs slabs;
     private final String address; // of the other broker; empty for a worker of the same one
     private State state = State.DRAINING;
+    private boolean hasGuestAnswered; // the invitation
     private boolean hasGuestLeft; // its old connection
     private long sinceNs;
 
@@ -64,7 +67,7 @@ public final class Departure {
         this.session = session;
         this.broker = broker;
         this.address = address;
-        slabs = new SlabsToStream(session, stream, broker, this::stay);
+        slabs = new SlabsToStream(session, stream, this::given);
     }
 
     void begin() {
@@ -89,13 +92,13 @@ public final class Departure {
      * The guest answers the invitation.
      *
      * @param reason why it stays; empty when it is quiet and awaits the end of the move.
-     *
      * @return false when it may not answer now.
      */
     boolean left(String reason) {
-        if (state != State.INVITED || hasGuestLeft) {
+        if (state != State.INVITED || hasGuestAnswered) {
             return false;
         }
+        hasGuestAnswered = true;
         if (reason.isEmpty()) {
             hasGuestLeft = true;
             session.serveLater(this::stop, 0); // after the record that says so
@@ -126,6 +129,8 @@ public final class Departure {
             return "it uses shared memory, which no other machine has";
         } else if (!address.isEmpty() && !session.moving().follows()) {
             return "its guest's package cannot follow to another broker";
+        } else if (session.moving().awaitsLateAnswer()) {
+            return "its guest has not answered the last invitation to another broker yet";
         } else if (session.isLost()) {
             return "an error has ended its context";
         } else if (session.residence().isUsed()) {
@@ -213,7 +218,22 @@ public final class Departure {
         }
     }
 
+    /** The other broker's worker has all of the session, or there is a problem. */
+    private void given(String problem) {
+        if (state == State.LEAVING && problem.isEmpty()) {
+            state = State.GIVEN;
+            DeviceArena arena = session.objects().arena();
+            broker.accept(new WorkerMessage.MoveReady("", arena.pieces(false).stream().mapToLong(arena::pieceBytes)
+                .sum(), false, 0));
+        } else if (state == State.LEAVING) {
+            stay(problem);
+        }
+    }
+
     private void refuse(String reason) {
+        if (state == State.INVITED && !hasGuestAnswered) {
+            session.moving().awaitLateAnswer();
+        }
         state = State.OVER;
         slabs.end();
         broker.accept(new WorkerMessage.MoveReady(reason, 0, false, 0));
@@ -243,7 +263,7 @@ public final class Departure {
         } else if (state == State.INVITED) { // the broker awaits an answer to each order
             refuse("the move is over");
             return;
-        } else if (state == State.DRAINING) {
+        } else if (state == State.DRAINING || state == State.LEAVING && !address.isEmpty()) {
             stay("the move is over");
             return;
         }

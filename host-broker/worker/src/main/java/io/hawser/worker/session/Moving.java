@@ -21,6 +21,7 @@ public final class Moving {
     private Restated restated; // of the call that is made again; null for calls of the guest
     private Call restating;
     private boolean follows; // the guest, to another broker
+    private boolean isAnswerLate; // the guest owes one to a move that is over
 
     /** Receives the end of a call that was made again. */
     @FunctionalInterface
@@ -132,11 +133,28 @@ public final class Moving {
      * The guest answers the invitation to another broker.
      *
      * @param reason why it stays; empty when it has left.
-     *
      * @return false when nobody has invited it.
      */
     boolean left(String reason) {
-        return departure != null && departure.left(reason);
+        if (!isAnswerLate) {
+            return departure != null && departure.left(reason);
+        }
+        isAnswerLate = false;
+        if (reason.isEmpty()) {
+            session.outbox().stay();
+            session.outbox().flush();
+        }
+        return true;
+    }
+
+    /** The move is over before the guest has answered its invitation. */
+    void awaitLateAnswer() {
+        isAnswerLate = true;
+    }
+
+    /** Whether the guest still owes an answer. */
+    boolean awaitsLateAnswer() {
+        return isAnswerLate;
     }
 
     /** Uses the session's further connections. Call it before the session starts. */

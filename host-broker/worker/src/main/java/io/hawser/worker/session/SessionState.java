@@ -77,7 +77,6 @@ record SessionState(LinkPosition position, long[] credit, int error, long[] part
      * Writes the state of a session that has stopped.
      *
      * @param stripes the further connections that come along.
-     *
      * @throws IOException if a part of it cannot be known; the message is for the operator.
      */
     static void write(Session session, List<StripeState> stripes, StateWriter out) throws IOException {

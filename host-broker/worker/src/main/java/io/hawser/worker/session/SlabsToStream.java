@@ -1,7 +1,6 @@
 package io.hawser.worker.session;
 
 import io.hawser.cuda.generated.HandleKind;
-import io.hawser.worker.control.WorkerMessage;
 import io.hawser.worker.move.MappedSlab;
 import io.hawser.worker.move.SessionStream;
 import io.hawser.worker.move.StateWriter;
@@ -15,8 +14,8 @@ import java.util.function.Consumer;
 
 /**
  * A departure to a worker of another broker: state and slabs go by a connection. The session thread copies them from
- * the GPU to pinned memory, a thread of its own sends them, so that both work at the same time. The broker learns that
- * the session has stopped when the other worker has all of it. Session thread, where a method says nothing else.
+ * the GPU to pinned memory, a thread of its own sends them, so that both work at the same time. Session thread,
+ * where a method says nothing else.
  */
 final class SlabsToStream implements DepartingSlabs {
     /** While one part is sent, the next one is copied. */
@@ -24,8 +23,7 @@ final class SlabsToStream implements DepartingSlabs {
 
     private final Session session;
     private final SessionStream stream;
-    private final Consumer<WorkerMessage> broker;
-    private final Consumer<String> failed;
+    private final Consumer<String> over;
     private final BlockingQueue<Part> parts = new LinkedBlockingQueue<>();
     private final List<MemorySegment> free = new ArrayList<>();
     private final List<MemorySegment> chunks = new ArrayList<>();
@@ -47,13 +45,13 @@ final class SlabsToStream implements DepartingSlabs {
     /**
      * Uses a connection to the other worker, which this closes at its end.
      *
-     * @param failed gets the reason when the session cannot leave after all.
+     * @param over gets the end, on the session thread: why the session cannot leave after all; empty when the other
+     *     worker has all of it.
      */
-    SlabsToStream(Session session, SessionStream stream, Consumer<WorkerMessage> broker, Consumer<String> failed) {
+    SlabsToStream(Session session, SessionStream stream, Consumer<String> over) {
         this.session = session;
         this.stream = stream;
-        this.broker = broker;
-        this.failed = failed;
+        this.over = over;
     }
 
     @Override
@@ -96,7 +94,7 @@ final class SlabsToStream implements DepartingSlabs {
                     "a slab cannot be copied");
                 SessionState.require(SessionState.await(session.backend().driver()), "a slab cannot be copied");
             } catch (IOException e) {
-                fail(e.getMessage());
+                finish(e.getMessage());
                 return;
             }
             parts.add(new Part(at == 0 ? slab : null, chunk, bytes));
@@ -138,11 +136,11 @@ final class SlabsToStream implements DepartingSlabs {
             if (!isOver) {
                 stream.sendSlab(SessionStream.Slab.END);
                 String reason = stream.receiveAnswer();
-                session.completions().add(() -> answered(reason));
+                session.completions().add(() -> finish(reason));
             }
         } catch (IOException e) {
             String reason = isOver ? "" : reasonOf(e);
-            session.completions().add(() -> fail(reason));
+            session.completions().add(() -> finish(reason));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // the process ends
         }
@@ -161,20 +159,9 @@ final class SlabsToStream implements DepartingSlabs {
         return "the other worker does not take it: " + failure.getMessage();
     }
 
-    private void answered(String reason) {
-        if (isOver || session.isOver()) {
-            return;
-        } else if (reason.isEmpty()) {
-            broker.accept(new WorkerMessage.MoveReady("", slabs.stream().mapToLong(SessionStream.Slab::bytes).sum(),
-                false, 0));
-        } else {
-            fail(reason);
-        }
-    }
-
-    private void fail(String reason) {
+    private void finish(String problem) {
         if (!isOver && !session.isOver()) {
-            failed.accept(reason);
+            over.accept(problem);
         }
     }
 
