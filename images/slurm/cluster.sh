@@ -25,19 +25,27 @@ fetch_base() {
 
 # --- Brokers. Broker N has the address 10.78.0.N and the state folder $work/brokerN.
 
-declare -A broker_pids=()
+declare -A broker_pids=()   # empty while a broker is dead
+declare -A broker_frozen=()
 
 start_lane_broker() {
-    local number=$1 state=$work/broker$1
+    local number=$1 state=$work/broker$1 member=()
     rm -f "$state/endpoints.json"
+    [ ! -e "$state.log" ] || cat "$state.log" >> "$state-before.log" # a start begins the log again
+    [ "$alone" = 1 ] || member=(-Dhawser.database.url=jdbc:postgresql://127.0.0.1:5432/postgres -Dhawser.broker.name=b"$number")
     start_broker "$state" -Dhawser.gpu.backend=software -Dhawser.gpu.software.devices=1 \
         -Dhawser.listen.host=10.78.0."$number" -Dhawser.http.host=10.78.0."$number" \
-        -Dhawser.listen.port=7654 -Dhawser.http.port=7655 -Dhawser.worker.pool-size=1 \
-        ${database:+-Dhawser.database.url="$database"} "${broker_flags[@]}"
+        -Dhawser.listen.port=7654 -Dhawser.http.port=7655 -Dhawser.worker.pool-size=1 "${member[@]}" "${broker_flags[@]}"
     broker_pids[$number]=$broker_pid
     (umask 077; printf 'Authorization: Bearer %s\n' "$(cat "$state/admin.token")" > "$work/admin$number.header")
     await_while "$broker_pid" 600 broker_is_ready
     broker_pid=''
+}
+
+kill_lane_broker() {
+    kill -KILL "${broker_pids[$1]}"
+    wait "${broker_pids[$1]}" 2> /dev/null || true
+    broker_pids[$1]=''
 }
 
 start_brokers() {
@@ -47,6 +55,7 @@ start_brokers() {
         start_lane_broker "$number"
         make_user "$number"
     done
+    await 60 all_gpus_are_known
     result="$brokers with a software GPU each"
 }
 
@@ -61,6 +70,35 @@ make_user() {
 
 # Prints the answer of broker $1's REST interface to $2.
 of_broker() { curl -sS --max-time 60 -f -H @"$work/admin$1.header" "http://10.78.0.$1:7655/api/v1/$2"; }
+
+# Prints the list $1 of all brokers: of a pool, as the first one that answers has it.
+of_brokers() {
+    local number
+    for ((number = 1; number <= brokers; number++)); do
+        if [ -n "${broker_pids[$number]}" ] && [ -z "${broker_frozen[$number]:-}" ]; then
+            of_broker "$number" "$1" || exit 1
+            [ "$alone" = 1 ] || exit 0
+        fi
+    done | jq -s 'add // error("no broker answers")'
+}
+
+# Whether each broker of a pool knows the GPUs of all, and hears all.
+all_gpus_are_known() {
+    local number
+    [ "$alone" = 0 ] || return 0
+    for ((number = 1; number <= brokers; number++)); do
+        result=$(of_broker "$number" gpus 2>&1) && jq -e --argjson count "$brokers" 'length == $count' <<< "$result" > /dev/null &&
+            result=$(of_broker "$number" brokers) && jq -e --argjson count "$brokers" 'map(select(.state == "ready")) | length == $count' \
+            <<< "$result" > /dev/null || return 1
+    done
+    result=''
+}
+
+# Whether broker $1 counts broker $2 as silent.
+is_silent() {
+    result=$(of_broker "$1" brokers) && jq -e --arg name "b$2" 'any(.name == $name and .state == "silent")' <<< "$result" > /dev/null && result=''
+}
+broker_filter() { [ "$alone" = 1 ] || printf '?broker=b%d' "$1"; }
 
 # --- Machines.
 
@@ -85,6 +123,7 @@ make_machines() {
     chroot "$tree" useradd --create-home --uid 2001 ann
     chroot "$tree" useradd --create-home --uid 2002 bob
     cp "$lane_files"/slurm.conf "$lane_files"/gres.conf "$lane_files"/cgroup.conf "$tree/etc/slurm/"
+    install -m 755 "$lane_files/prolog" "$tree/etc/slurm/prolog"
     # slurmdbd reads its file only if no other user can.
     install -m 600 "$lane_files/slurmdbd.conf" "$tree/etc/slurm/slurmdbd.conf"
     chroot "$tree" chown slurm:slurm /etc/slurm/slurmdbd.conf
@@ -95,23 +134,26 @@ make_machines() {
 
 # Each GPU has room for 6 vGPUs.
 write_settings() {
-    local number list='' total
+    local number list='' urls='' addresses='' total
     total=$(of_broker 1 gpus | jq '.[0].totalBytes')
     for ((number = 1; number <= brokers; number++)); do
         list+=" http://10.78.0.$number:7655=10.78.0.$number:7654"
+        urls+=",http://10.78.0.$number:7655" addresses+=",10.78.0.$number:7654"
     done
+    [ "$alone" = 1 ] || list=" ${urls#,}=${addresses#,}"
     cat > "$1" <<TEXT
 BROKERS="${list# }"
 LOGIN=(--user "\$(cat /etc/hawser/slurm.user)" --password-file /etc/hawser/slurm.password)
 MEMORY=$((total / 13 * 2 >> 20))M SHARE=25
 TYPES="quarter:32M:25"
-GRACE=$grace LIMIT=60
+GRACE=$grace LIMIT=60 HOOK_LIMIT=200
 TEXT
 }
 
 # Starts machine $1 at the address $2.
 start_machine() {
     local name=$1 machines=$work/machines tree=$work/machines/$1 owner=root
+    ! mountpoint -q "$tree" || umount -l "$tree" # of a machine that has crashed
     mkdir -p "$machines/$name.upper" "$machines/$name.work" "$tree"
     mount -t overlay -o "lowerdir=$machines/base,upperdir=$machines/$name.upper,workdir=$machines/$name.work" overlay "$tree"
     local user=$name
@@ -161,7 +203,7 @@ start_node() {
 }
 start_slurmd() {
     daemon "$1" root slurmd -D
-    await 120 node_is idle "$1"
+    await 120 node_is 'idle|mix|alloc|comp' "$1"
 }
 # Starts the broker of the package on node $1, for the GRES.
 start_own_broker() {
@@ -169,8 +211,10 @@ start_own_broker() {
     daemon "$1" hawser hawser-broker -Dhawser.state-dir=/var/lib/hawser/broker -Dhawser.gpu.backend=software \
         -Dhawser.worker.start-timeout=240s -Dhawser.worker.pool-size=1
     await 300 own_broker_is_ready "$1"
+    (umask 077; printf 'Authorization: Bearer %s\n' "$(on "$1" cat /var/lib/hawser/broker/admin.token)" > "$work/own.header")
 }
 own_broker_is_ready() { result=$(own_broker "$1" gpus --fields uuid 2>&1) && [ -n "$result" ]; }
 own_broker() { on "$1" timeout 60 hawserctl --state-dir /var/lib/hawser/broker "${@:2}"; }
 
-node_is() { result=$(on ctl sinfo --noheader --nodes="$2" --format=%t) && [[ $result = "$1"* ]]; }
+node_is() { result=$(on ctl sinfo --noheader --nodes="$2" --format=%t) && [[ $result =~ ^($1)$ ]]; }
+own_broker_is_clean() { result=$(own_broker node1 vgpus list --fields name 2>&1) && [ "$result" = default ]; }

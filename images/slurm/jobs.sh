@@ -2,7 +2,9 @@
 # The jobs of the lane `slurm`, and what they must leave. Sourced by images/slurm-test.
 
 compute='srun sh -c "printenv HAWSER_TOKEN_FILE; stat -c %a:%U:%s \$HAWSER_TOKEN_FILE; /opt/bin/drv_vector_add"'
-hold='srun sh -c "sleep 100000 | /opt/bin/hold"'
+look='srun sh -c "test -n \$HAWSER_BROKER && test -s \$HAWSER_TOKEN_FILE && echo PASS token"'
+# tail ends when hold has failed.
+hold='srun sh -c "tail -f /dev/null | /opt/bin/hold"'
 
 # Submits the script $2 as user $1 with the options $3...; sets `job`.
 submit() {
@@ -10,13 +12,8 @@ submit() {
         2> "$work/output") || { result="sbatch: $(cat "$work/output")"; return 1; }
 }
 
-# Prints the output of the job $1 of user ann or bob, on whichever node it ran.
-output_of() {
-    local node
-    for node in node1 node2; do
-        on $node sh -c "cat /home/*/$1.out 2> /dev/null" || true
-    done
-}
+# Prints the output of job $1, on whichever node it ran. The nodes' files lie below the lane's folder.
+output_of() { cat "$work"/machines/node[12]/home/*/"$1".out 2> /dev/null || true; }
 
 # Prints the field $2 of the last run of job $1.
 field_of() { on ctl sacct --noheader --parsable2 --allocations --jobs="$1" --format="$2" 2> "$work/output" | tail -n 1; }
@@ -30,12 +27,7 @@ await_end() {
 }
 has_ended() { not has_state "$1" 'PENDING|RUNNING|REQUEUED|SUSPENDED|RESIZING|' && [ -n "$(field_of "$1" State)" ]; }
 
-vgpus_of() {
-    local number
-    for ((number = 1; number <= brokers; number++)); do
-        of_broker "$number" "vgpus?label=slurm.job=$1"
-    done | jq -s 'add'
-}
+vgpus_of() { of_brokers "vgpus?label=slurm.job=$1"; }
 vgpu_count_is() { result=$(vgpus_of "$1") && jq -e --argjson count "$2" 'length == $count' <<< "$result" > /dev/null; }
 
 # Whether nothing of job $1 is left.
@@ -59,7 +51,7 @@ submit_holder() {
 }
 holds() { result=$(output_of "$1") && [[ $result = *READY* ]]; }
 
-passes() { grep -c '^PASS drv_vector_add' <<< "$1" || true; }
+passes() { grep -c -E '^PASS (drv_vector_add|token)' <<< "$1" || true; }
 
 # --- Steps.
 
@@ -72,19 +64,6 @@ check_capacity() {
     result="$count licenses"
 }
 licenses_are() { result=$(on ctl scontrol --oneliner show licenses) && [[ $result = *"LicenseName=hawser Total=$1 "* ]]; }
-
-# Writes each reservation of more than a GPU has to $work/over, until the lane ends.
-watch_reservations() {
-    : > "$work/over"
-    (
-        while sleep 0.5; do # samples
-            for ((number = 1; number <= brokers; number++)); do
-                of_broker "$number" gpus 2> /dev/null |
-                    jq -c '.[] | select(.reservedBytes > .totalBytes)' >> "$work/over" 2> /dev/null || true
-            done
-        done
-    ) > /dev/null 2>&1 < /dev/null &
-}
 
 check_two_tasks() {
     local answer
@@ -113,7 +92,6 @@ check_wishes() {
     on node2 runuser -u ann -- test -r "/run/hawser-slurm/$job/token-0"
     local secret
     secret=$(on node2 cut -d. -f2 "/run/hawser-slurm/$job/token-0")
-    ! grep -rqF -e "$secret" "$work"/*.log || { result="a log has the token"; return 1; }
     ! on node2 sh -c "grep -lqsaF -e '$secret' /proc/[1-9]*/environ" || { result="an environment has the token"; return 1; }
     on ctl scancel "$job"
     await_gone "$job"
@@ -142,7 +120,6 @@ JobId=1 Licenses=hawser:9'
     done
 }
 
-own_broker_is_clean() { result=$(own_broker node1 vgpus list --fields name 2>&1) && [ "$result" = default ]; }
 check_gres() {
     submit ann "$compute" --gres=vgpu:quarter:2 --ntasks=2
     await_end "$job" COMPLETED
@@ -153,30 +130,6 @@ check_gres() {
     submit ann "$compute" --gres=vgpu:quarter:1 --licenses=hawser:1
     await_end "$job" CANCELLED
     await 30 comment_has "$job" 'not both'
-}
-
-check_array() {
-    local id ids
-    submit ann "$compute" --licenses=hawser:1 --array=0-3
-    await_end "$job" COMPLETED
-    await 240 array_ended "$job"
-    ids=$(on ctl sacct --noheader --parsable2 --allocations --jobs="$job" --format=JobIDRaw,State)
-    [ "$(grep -c '|COMPLETED$' <<< "$ids")" = 4 ] || { result=$ids; return 1; }
-    for id in $(cut -d'|' -f1 <<< "$ids"); do
-        [ "$(passes "$(output_of "$id")")" = 1 ] || { result="$id: $(output_of "$id")"; return 1; }
-        await_gone "$id"
-    done
-}
-array_ended() {
-    result=$(on ctl sacct --noheader --parsable2 --allocations --jobs="$1" --format=JobIDRaw,State) &&
-        [ "$(grep -c . <<< "$result")" = 4 ] && ! grep -qE 'PENDING|RUNNING' <<< "$result"
-}
-
-check_cancelled() {
-    submit_holder bob --licenses=hawser:2 --ntasks=1
-    on ctl scancel "$job"
-    await_end "$job" CANCELLED
-    await_gone "$job"
 }
 
 check_requeued() {
@@ -194,119 +147,18 @@ check_requeued() {
 }
 has_other_vgpu() { result=$(vgpus_of "$1") && jq -e --arg id "$2" 'length == 1 and .[0].id != $id' <<< "$result" > /dev/null; }
 
-check_timed_out() {
-    submit ann "$hold" --licenses=hawser:1 --time=1
-    await_end "$job" TIMEOUT
-    await_gone "$job"
-}
-
-check_out_of_memory() {
-    submit ann '(/opt/bin/drv_vector_add; head -c 400M /dev/zero | tail) | tail -c 1000' --licenses=hawser:1 --mem=60M
-    await_end "$job" 'OUT_OF_MEMORY|CANCELLED|FAILED'
-    [[ $(output_of "$job") != *"PASS"* ]] || { result="the job did not exceed its memory: $(output_of "$job")"; return 1; }
-    await_gone "$job"
-}
-
 check_extended() {
     local before
     submit_holder ann --licenses=hawser:1 --time=5
     before=$(vgpus_of "$job" | jq -r '.[0].expires')
     on ctl scontrol update JobId="$job" TimeLimit=120
     on ctl runuser -u slurm -- hawser-slurm sweep > "$work/output" 2>&1 || { result=$(cat "$work/output"); return 1; }
-    vgpus_of "$job" | jq -e --arg before "$before" '(.[0].expires | fromdate) > (($before | fromdate) + 6000)' > "$work/output" ||
-        { result="before $before: $(vgpus_of "$job")"; return 1; }
+    await 10 expires_later "$job" "$before" 6000
     on ctl scancel "$job"
     await_gone "$job"
 }
-
-check_node_crash() {
-    submit_holder ann --licenses=hawser:1 --nodelist=node2 --no-requeue
-    kill -KILL "${machine_pid[node2]}"
-    await 240 vgpu_count_is "$job" 0
-    await_end "$job" NODE_FAIL
-    start_node node2 10.78.0.112
-    await_gone "$job"
-}
-
-check_broker_kill() {
-    submit_holder ann --licenses=hawser:1
-    kill -KILL "${broker_pids[1]}"
-    wait "${broker_pids[1]}" 2> /dev/null || true
-    # Its program has lost its GPU. The job ends while the broker is away.
-    on ctl scancel "$job"
-    await_end "$job" CANCELLED
-    await 60 on ctl test -e "/var/lib/hawser-slurm/controller/$job"
-    start_lane_broker 1
-    on ctl runuser -u slurm -- hawser-slurm sweep > "$work/output" 2>&1 || { result=$(cat "$work/output"); return 1; }
-    await_gone "$job"
-    submit ann "$compute" --licenses=hawser:1
-    await_end "$job" COMPLETED
-    [ "$(passes "$(output_of "$job")")" = 1 ] || { result=$(output_of "$job"); return 1; }
-}
-
-# Jobs that pass, fail, are cancelled while they wait or run, and are requeued.
-check_many() {
-    local number jobs=() kinds=() passed=0 id i
-    for ((number = 0; number < job_count; number++)); do
-        case $((number % 5)) in
-            0) submit ann "$compute" --licenses=hawser:1 ;;
-            1) submit bob "$compute" --licenses=hawser:2 --ntasks=2 ;;
-            2) submit ann "$compute; exit 3" --licenses=hawser:1 ;;
-            3) submit bob "$hold" --licenses=hawser:1; on ctl scancel "$job" ;;
-            4) submit ann "$compute" --licenses=hawser:1 --comment=hawser:share=1 ;;
-        esac
-        jobs+=("$job") kinds+=($((number % 5)))
-        if [ $((number % 5)) = 4 ]; then
-            on ctl scontrol requeue "$job" > /dev/null 2>&1 || true # most wait then, which is refused
-        fi
-    done
-    for ((i = 0; i < job_count; i++)); do
-        id=${jobs[i]}
-        await $((120 + job_count * 15)) has_ended "$id"
-        case ${kinds[i]} in
-            2) has_state "$id" FAILED ;;
-            3) has_state "$id" CANCELLED ;;
-            *) has_state "$id" COMPLETED ;;
-        esac || { result="job $id of kind ${kinds[i]}: $result $(output_of "$id") $(field_of "$id" AdminComment)"; return 1; }
-        passed=$((passed + $(passes "$(output_of "$id")")))
-    done
-    for id in "${jobs[@]}"; do
-        await_gone "$id"
-    done
-    result="$passed programs passed"
-    [ "$passed" -ge $((job_count * 4 / 5)) ]
-}
-
-check_sweep() {
-    curl -sS -f --max-time 60 -H @"$work/admin1.header" -H 'Content-Type: application/json' \
-        --data '{"name":"slurm-999999-0","labels":{"slurm.cluster":"slurm","slurm.job":"999999"}}' http://10.78.0.1:7655/api/v1/vgpus > "$work/output"
-    on ctl runuser -u slurm -- hawser-slurm sweep > "$work/output" 2>&1 || { result=$(cat "$work/output"); return 1; }
-    is_gone 999999
-}
-
-check_nothing_left() {
-    local number machine
-    for ((number = 1; number <= brokers; number++)); do
-        await 60 has_only_defaults "$number" || { result="broker $number: $result"; return 1; }
-    done
-    for machine in node1 node2; do
-        result=$(on $machine sh -c 'ls -A /run/hawser-slurm 2> /dev/null' || true)
-        [ -z "$result" ] || { result="files on $machine: $result"; return 1; }
-    done
-    await 60 own_broker_is_clean
-    result=$(on node1 ls -A /var/lib/hawser-slurm/node)
-    [ -z "$result" ] || { result="files of jobs on node1: $result"; return 1; }
-    result=$(on ctl ls -A /var/lib/hawser-slurm/controller)
-    [ -z "$result" ] || { result="files on ctl: $result"; return 1; }
-    [ ! -s "$work/over" ] || { result="over-reserved: $(head -n 1 "$work/over")"; return 1; }
-    result=$(on ctl sinfo --noheader --format=%T)
-    [ "$result" = idle ] || { result="a node is not idle: $result"; return 1; }
-    for number in "$work"/broker*.log; do
-        no_defects "$number" || { result="the log $number reports a defect"; return 1; }
-    done
-}
-has_only_defaults() {
-    result=$(of_broker "$1" vgpus) && jq -e 'map(.name) == ["default"]' <<< "$result" > /dev/null &&
-        result=$(of_broker "$1" tokens) && jq -e 'map(.keyId) == ["default"]' <<< "$result" > /dev/null &&
-        result=$(of_broker "$1" sessions) && jq -e 'length == 0' <<< "$result" > /dev/null && result=''
+# Whether the vGPU of job $1 expires more than $3 seconds after the time $2.
+expires_later() {
+    result=$(vgpus_of "$1") && jq -e --arg before "$2" --argjson seconds "$3" \
+        '(.[0].expires | fromdate) > (($before | fromdate) + $seconds)' <<< "$result" > /dev/null
 }
