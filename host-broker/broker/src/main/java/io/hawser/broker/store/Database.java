@@ -46,6 +46,11 @@ public final class Database implements AutoCloseable {
     private static final int MAX_CONNECTIONS = 4; // the queue of changes, the audit log, the heartbeat, and readers
     private static final Duration CONNECTION_TIMEOUT = Duration.ofSeconds(10);
     private static final Duration ANSWER_TIMEOUT = Duration.ofMinutes(2); // more than a rewrite of a table takes
+    /**
+     * Time after which PostgreSQL ends a transaction whose broker sends nothing. A broker that freezes, or loses its
+     * network, in an act would otherwise keep the pool's lock, and no other broker could act.
+     */
+    private static final Duration IDLE_TRANSACTION_TIMEOUT = Duration.ofSeconds(10);
 
     private final Kind kind;
     private final Connections connections;
@@ -152,6 +157,8 @@ public final class Database implements AutoCloseable {
                 if (kind == Kind.POSTGRESQL) {
                     // A server that is gone without a word must not hold the acts for the kernel's 15 minutes.
                     factory.jdbcProperty("socketTimeout", Long.toString(ANSWER_TIMEOUT.toSeconds()));
+                    factory.initialSql("set idle_in_transaction_session_timeout = "
+                        + IDLE_TRANSACTION_TIMEOUT.toMillis());
                 }
                 Optional<String> password = settings.password();
                 if (password.isPresent() || kind == Kind.H2) {

@@ -23,11 +23,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.ResultSet;
+import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -142,6 +146,29 @@ class PostgresIT {
             done(service.change("one", draft(5L, null)));
             broker.vgpu("two", 0, "any");
             done(service.delete("one", true));
+        }
+    }
+
+    @Test
+    void shouldActAlthoughAFrozenBrokerHasThePoolsLock() throws Exception {
+        try (TestBroker broker = broker()) {
+            CountDownLatch held = new CountDownLatch(1);
+            CountDownLatch thaw = new CountDownLatch(1);
+            CompletableFuture<SQLException> frozen = CompletableFuture.supplyAsync(() -> assertThrows(
+                SQLException.class, () -> broker.broker().database().transact(connection -> {
+                    PeerStore.lock(connection);
+                    held.countDown();
+                    try {
+                        return thaw.await(60, TimeUnit.SECONDS);
+                    } catch (InterruptedException e) {
+                        throw new SQLException(e);
+                    }
+                })));
+            assertTrue(held.await(30, TimeUnit.SECONDS));
+            broker.vgpu("one", 0, "any");
+            assertFalse(frozen.isDone(), "the frozen transaction must have had the lock until the server ended it");
+            thaw.countDown();
+            frozen.get(30, TimeUnit.SECONDS);
         }
     }
 
