@@ -30,9 +30,10 @@ int main(void) {
         hws_token_keys_t keys;
         hws_token_keys_derive(secret, &keys);
         hws_handshake_proof_of_guest(&keys,
-                                     strcmp(purpose, "status") == 0     ? HWS_PURPOSE_STATUS
-                                         : strcmp(purpose, "join") == 0 ? HWS_PURPOSE_JOIN
-                                                                        : HWS_PURPOSE_SESSION,
+                                     strcmp(purpose, "status") == 0       ? HWS_PURPOSE_STATUS
+                                         : strcmp(purpose, "join") == 0   ? HWS_PURPOSE_JOIN
+                                         : strcmp(purpose, "resume") == 0 ? HWS_PURPOSE_RESUME
+                                                                          : HWS_PURPOSE_SESSION,
                                      &transcript, proof);
         for (size_t i = 0; i < sizeof proof; i++) {
             printf("%02x", proof[i]);

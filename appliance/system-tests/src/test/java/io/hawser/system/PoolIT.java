@@ -235,7 +235,9 @@ class PoolIT {
         }
     }
 
+    /** The others learn of the end of the drain a moment later, so this is one of the last tests. */
     @Test
+    @Order(LAST)
     void shouldDrainABroker() throws Exception {
         Path token = vgpu("left", "drained", "middle");
         try (GuestProgram guest = GuestProgram.start(environment(broker("left").guest(), token), "drv_idle_rounds",
@@ -290,7 +292,7 @@ class PoolIT {
     }
 
     @Test
-    @Order(LAST)
+    @Order(LAST + 1)
     void shouldServeTheVgpusOfAKilledBrokerElsewhereAndTakeItBackAsAMember() throws Exception {
         Path idle = vgpu("left", "idle", "right");
         Path used = vgpu("left", "used", "right");
@@ -329,7 +331,7 @@ class PoolIT {
     }
 
     @Test
-    @Order(LAST + 1)
+    @Order(LAST + 2)
     void shouldKeepSessionsWhileTheDatabaseIsAway() throws Exception {
         Path token = vgpu("left", "steady", "left");
         try (GuestProgram guest = GuestProgram.start(environment(broker("middle").guest(), token), "tenant", "--rounds",

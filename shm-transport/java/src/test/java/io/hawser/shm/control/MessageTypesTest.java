@@ -13,7 +13,7 @@ class MessageTypesTest {
         assertEquals(List.of("assign", "ledger", "turns", "turnbell", "doorbell", "descriptors", "watching", "store",
             "image", "noimage", "shared", "unshared", "found", "notfound", "keep", "keepfor", "keeper", "swapout",
             "swapin", "swapfreeze", "checkpoint", "restore", "stripe", "mover", "moveside", "moveout", "movein",
-            "movelink",
+            "movelink", "movestream",
             "moveend", "end"),
             Stream.of(BrokerMessageType.values()).map(BrokerMessageType::wireName).toList());
     }
