@@ -335,10 +335,10 @@ static void shouldStayWhenTheWorkerSaysSo(void) {
     HWS_CHECK(take_left()[0] == '\0');
     call_t held;
     start_call(&held);
-    /* The next attempt may come at once. */
     fake_put(HWS_CONTROL_STAY, 0, 0, NULL, 0);
-    put_leave(there.name);
     held.header = fake_take(scratch, sizeof scratch);
+    /* The next attempt may come at once: before the call's record it could hold that call again. */
+    put_leave(there.name);
     end_call(&held);
     expect_end(fd);
     const int old = fake_fd, next = connection_of(&there, 1);
