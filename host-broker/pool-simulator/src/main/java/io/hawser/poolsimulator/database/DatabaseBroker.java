@@ -2,6 +2,7 @@ package io.hawser.poolsimulator.database;
 
 import io.hawser.broker.admin.Acts;
 import io.hawser.broker.admin.Membership;
+import io.hawser.broker.admin.MoveService;
 import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.admin.VgpuLoader;
 import io.hawser.broker.admin.VgpuService;
@@ -11,6 +12,8 @@ import io.hawser.broker.ledger.Ledgers;
 import io.hawser.broker.model.Device;
 import io.hawser.broker.model.PeerBroker;
 import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.move.Moves;
+import io.hawser.broker.move.Receptions;
 import io.hawser.broker.region.MadeSockets;
 import io.hawser.broker.region.RegionFolders;
 import io.hawser.broker.region.Regions;
@@ -19,6 +22,7 @@ import io.hawser.broker.store.Database;
 import io.hawser.broker.store.DatabaseException;
 import io.hawser.broker.token.TokenTable;
 import io.hawser.broker.turns.SessionTurns;
+import io.hawser.broker.vgpu.MovePlaces;
 import io.hawser.broker.vgpu.Placement;
 import io.hawser.broker.vgpu.VgpuDraft;
 import io.hawser.broker.vgpu.VgpuTable;
@@ -73,7 +77,8 @@ final class DatabaseBroker implements AutoCloseable {
         }
         Ledgers ledgers = new Ledgers(MAX_SESSIONS, () -> devices, vgpus::amount, uuid -> CONTEXT_BYTES);
         ImageStore images = new ImageStore(new ImageStore.Limits(0, 0), new ImageStore.Limits(0, 0));
-        // No guest comes, so nothing asks for the workers, the swapped memory and the status, which are null.
+        // No guest comes, so no session moves, and nothing asks for the workers, the swapped memory and the status,
+        // which are null.
         SessionRegistry sessions = new SessionRegistry(loop, MAX_SESSIONS, vgpus, images, ledgers, SessionTurns.none(),
             null);
         Regions regions = new Regions(loop, vgpus, sessions, null, null, null, 0, RegionFolders.of(config, folder),
@@ -81,8 +86,12 @@ final class DatabaseBroker implements AutoCloseable {
         acts = new Acts(loop, database, vgpus, tokens);
         service = new VgpuService(acts, vgpus, tokens, new VgpuService.Users(sessions, regions, images, null, ledgers),
             table -> {});
+        MovePlaces places = new MovePlaces(vgpus);
+        Moves moves = new Moves(loop, sessions, null, ledgers, places, config.move().answerTimeout(), outcome -> {});
+        Receptions receptions = new Receptions(loop, sessions, null, places, moves);
         membership = new Membership(config, me, new Membership.Parts(loop, acts, database, vgpus, tokens, service,
-            new TokenService(acts, vgpus, tokens, sessions), sessions, vgpu -> false));
+            new TokenService(acts, vgpus, tokens, sessions), sessions, vgpu -> false, moves, receptions,
+            new MoveService(loop, acts, vgpus, sessions, service, places, moves)));
         membership.begin("127.0.0.1:1", "");
         loop.submit(() -> service.setGpus(devices)).syncUninterruptibly();
     }
