@@ -15,11 +15,15 @@ final class Destination {
         description = "Another broker of the pool, where the programs connect. Without --gpu any of its GPUs.")
     private String broker;
 
-    /** The request's body. */
-    Map<String, String> body(CommandLine command) {
+    /** Checks that there is one of the options. */
+    void check(CommandLine command) {
         if (gpu == null && broker == null) {
             throw new ParameterException(command, "--gpu or --broker is needed");
         }
+    }
+
+    /** The request's body. */
+    Map<String, String> body() {
         Map<String, String> body = new LinkedHashMap<>();
         if (gpu != null) {
             body.put("gpu", gpu);

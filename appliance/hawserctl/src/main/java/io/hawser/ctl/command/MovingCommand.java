@@ -30,7 +30,7 @@ abstract class MovingCommand extends ApiCommand {
 
     /** Moves one vGPU. */
     final void move(ApiClient client, String path, Destination to, String text) {
-        print(wait(client, path + "/move", to.body(spec().commandLine()), text),
+        print(wait(client, path + "/move", to.body(), text),
             answer -> row(new Table("VGPU", "FROM", "TO",
                 ">SESSIONS", ">TIME"), Item.of(answer)));
     }

@@ -96,6 +96,11 @@ public final class SessionsCommand extends ApiCommand {
         private Destination to;
 
         @Override
+        void prepare() {
+            to.check(spec().commandLine());
+        }
+
+        @Override
         void run(ApiClient client) {
             move(client, PATH + "/" + id, to, "moving the vGPU of session " + id);
         }

@@ -223,6 +223,11 @@ public final class VgpusCommand extends ApiCommand {
         private Destination to;
 
         @Override
+        void prepare() {
+            to.check(spec().commandLine());
+        }
+
+        @Override
         void run(ApiClient client) {
             move(client, path(name), to, "moving " + name);
         }
