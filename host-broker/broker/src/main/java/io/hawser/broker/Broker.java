@@ -273,7 +273,12 @@ public final class Broker {
         return pools.state().devices();
     }
 
-    private CompletionStage<String> elsewhere(String vgpu, boolean overTls) {
+    private CompletionStage<String> elsewhere(String vgpu, boolean overTls, boolean opens) {
+        CompletableFuture<Void> moved = opens ? vgpus.whenMoved(vgpu) : CompletableFuture.completedFuture(null);
+        if (!moved.isDone()) {
+            return moved.thenComposeAsync(now -> vgpus.has(vgpu) || membership == null
+                ? elsewhere(vgpu, overTls, true) : membership.whereabouts().afterMove(vgpu, overTls), loop);
+        }
         return membership == null ? CompletableFuture.completedFuture(null)
             : membership.whereabouts().of(vgpu, overTls);
     }

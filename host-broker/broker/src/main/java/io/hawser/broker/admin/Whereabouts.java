@@ -34,9 +34,11 @@ public final class Whereabouts {
      * @return completes on the event loop; null when this broker has it, or nobody who answers.
      */
     public CompletionStage<String> of(String vgpu, boolean overTls) {
-        if (pool.notMine(vgpu).isEmpty()) {
-            return CompletableFuture.completedFuture(null);
-        }
+        return pool.notMine(vgpu).isEmpty() ? CompletableFuture.completedFuture(null) : afterMove(vgpu, overTls);
+    }
+
+    /** As {@link #of}, for a vGPU that may have moved just now, so that the tables do not say it yet. */
+    public CompletionStage<String> afterMove(String vgpu, boolean overTls) {
         return read().copy().orTimeout(MAX_READ_MS, TimeUnit.MILLISECONDS)
             .handleAsync((done, failure) -> pool.addressOf(vgpu, overTls), loop);
     }

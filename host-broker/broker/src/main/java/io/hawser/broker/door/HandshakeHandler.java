@@ -160,9 +160,12 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
             return;
         }
         step = Step.PROVED;
+        timeout.cancel(false); // the guest itself says how long it waits for the end of a move
+        place.endHandshake();
         // JOIN and RESUME name a session of this broker.
         CompletionStage<String> elsewhere = given.join() != null
-            ? CompletableFuture.completedFuture(null) : door.elsewhere().of(token.get().vgpu(), isOverTls());
+            ? CompletableFuture.completedFuture(null) : door.elsewhere().of(token.get().vgpu(), isOverTls(),
+                given.purpose() == HandshakeProof.Purpose.SESSION);
         elsewhere.thenAccept(address -> proved(context, given, token.get(), address)).exceptionally(failure -> {
             exceptionCaught(context, failure.getCause());
             return null;
@@ -189,8 +192,6 @@ final class HandshakeHandler extends ChannelInboundHandlerAdapter {
                 StatusText.MAX_BYTES)));
             return;
         }
-        timeout.cancel(false);
-        place.endHandshake();
         step = Step.ADMITTED;
         if (decoder.holdsBytes()) {
             refuse(context, Refusal.PROTOCOL, TOO_EARLY);

@@ -309,6 +309,9 @@ final class Region {
         if (mapped) {
             mapped = false;
             watched = new Slot[0];
+            for (Slot slot : slots) {
+                slot.drop();
+            }
             if (signal != null) {
                 signal.close();
             }

@@ -12,6 +12,7 @@ import io.hawser.broker.session.SessionStart;
 import io.hawser.shm.region.RegionLayout;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
 import org.jboss.logging.Logger;
 
 /**
@@ -140,6 +141,20 @@ final class Slot implements SessionStart.Door {
             refuse(Refusal.CAPACITY, region.claimRefusal());
             return;
         }
+        Claim mine = claim;
+        CompletableFuture<Void> moved = context.vgpus().whenMoved(region.settings().vgpu());
+        if (moved.isDone()) {
+            admit();
+            return;
+        }
+        moved.thenRunAsync(() -> region.guarded(() -> {
+            if (phase == Phase.STARTING && claim == mine) {
+                admit();
+            }
+        }), context.loop());
+    }
+
+    private void admit() {
         try {
             session = context.sessions().admit(new Guest("", region.settings().vgpu(), Carrier.SHM, peer(), claim.pid(),
                 claim.program(), claim.host()), this::sessionEnded);

@@ -89,7 +89,7 @@ public final class MovePlaces {
         String to = other.isEmpty() ? from : other;
         requireFit(entry, to);
         Plan plan = new Plan(entry.vgpu, after(entry, to), from, to);
-        entry.destination = to;
+        entry.moveTo(to);
         table.refresh();
         return plan;
     }
@@ -125,7 +125,7 @@ public final class MovePlaces {
     /** Each session beyond the first needs another context there. Other workers on the same GPU need room beside it. */
     private void requireFit(VgpuEntry entry, String to) throws VgpuException {
         int more = Math.max(0, entry.sessions - 1);
-        boolean isSame = entry.home.contains(to) && entry.destination.isEmpty();
+        boolean isSame = entry.home.contains(to) && entry.destination().isEmpty();
         List<GpuLoad> loads = table.loads(isSame ? null : entry).stream()
             .map(load -> load.device().uuid().equals(to) ? load.withContexts(more) : load).toList();
         table.placement().requireRoom(entry.vgpu, List.of(to), loads);
@@ -138,7 +138,7 @@ public final class MovePlaces {
      */
     public void requireValid(Plan plan) throws VgpuException {
         VgpuEntry entry = table.entry(plan.vgpu().name());
-        if (entry == null || !entry.closed.isEmpty() || !entry.destination.equals(plan.to())
+        if (entry == null || entry.isClosed() || !entry.destination().equals(plan.to())
             || !entry.home.equals(List.of(plan.from())) || entry.state != VgpuState.READY) {
             throw VgpuException.conflict("the vGPU has lost its GPU, or is given up: vgpu=" + plan.vgpu().name());
         }
@@ -150,7 +150,7 @@ public final class MovePlaces {
         VgpuEntry entry = table.entry(plan.vgpu().name());
         entry.vgpu = plan.vgpu();
         entry.home = plan.home();
-        entry.destination = "";
+        entry.moveTo("");
         table.publish(entry);
         table.refresh();
     }
@@ -158,8 +158,8 @@ public final class MovePlaces {
     /** Ends a move: the vGPU stays. Does nothing when it is gone. */
     public void cancel(Plan plan) {
         VgpuEntry entry = table.entry(plan.vgpu().name());
-        if (entry != null && entry.destination.equals(plan.to())) {
-            entry.destination = "";
+        if (entry != null && entry.destination().equals(plan.to())) {
+            entry.moveTo("");
             table.refresh();
         }
     }
@@ -173,7 +173,7 @@ public final class MovePlaces {
         VgpuEntry entry = table.existing(name);
         requireMovable(entry);
         requireMobile(entry.vgpu);
-        entry.closed = "the vGPU is being moved to another broker: vgpu=" + name;
+        entry.closeForMove("the vGPU is being moved to another broker: vgpu=" + name);
         String from = entry.home.getFirst();
         return new Plan(entry.vgpu, entry.vgpu, from, from);
     }
@@ -220,7 +220,7 @@ public final class MovePlaces {
         table.load(vgpu, List.of(to));
         VgpuEntry entry = table.entry(vgpu.name());
         entry.state = VgpuState.READY;
-        entry.closed = "the vGPU is coming from another broker: vgpu=" + vgpu.name();
+        entry.closeForMove("the vGPU is coming from another broker: vgpu=" + vgpu.name());
         table.publish(entry);
         table.refresh();
         return new Plan(vgpu, vgpu.gpus().kind() != GpuChoice.Kind.LIST ? vgpu

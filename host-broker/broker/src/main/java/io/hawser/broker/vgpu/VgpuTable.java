@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Predicate;
 import java.util.function.ToLongFunction;
@@ -119,7 +120,7 @@ public final class VgpuTable {
     /** Whether the vGPU exists and accepts guests. */
     public boolean has(String name) {
         VgpuEntry entry = entries.get(name);
-        return entry != null && entry.closed.isEmpty();
+        return entry != null && !entry.isClosed();
     }
 
     /** The rules of placement. Any thread. */
@@ -152,6 +153,17 @@ public final class VgpuTable {
 
     private Set<WorkerKind> kinds(VgpuEntry except) {
         return NeededKinds.of(entries.values().stream().filter(entry -> entry != except), this::percentage);
+    }
+
+    /**
+     * Waits for the end of a vGPU's move.
+     *
+     * @return completes when the vGPU stays, has moved or is gone, in the middle of that change; is complete when the
+     *     vGPU does not move, or too many guests wait for it.
+     */
+    public CompletableFuture<Void> whenMoved(String name) {
+        VgpuEntry entry = entries.get(name);
+        return entry == null ? CompletableFuture.completedFuture(null) : entry.whenMoved();
     }
 
     /** Why the vGPU refuses a guest now, as a message for the guest; null when it accepts the guest. */
@@ -241,7 +253,7 @@ public final class VgpuTable {
         if (entry == null) {
             load(vgpu, placed);
             entry = entries.get(vgpu.name());
-        } else if (!entry.destination.isEmpty()) {
+        } else if (!entry.destination().isEmpty()) {
             return; // the end of its move sets its place; until then the row may already name the new one
         } else if (!entry.vgpu.equals(vgpu) || !entry.home.equals(placed)) {
             entry.vgpu = vgpu;
@@ -459,7 +471,7 @@ public final class VgpuTable {
             home = place(after, entry);
         }
         if (!home.equals(entry.home)) {
-            entry.closed = "the vGPU is being moved: vgpu=" + name;
+            entry.closeForMove("the vGPU is being moved: vgpu=" + name);
         }
         return new Planned(after, home);
     }
@@ -468,7 +480,7 @@ public final class VgpuTable {
     public Settled change(Planned planned) {
         VgpuEntry entry = entries.get(planned.vgpu.name());
         entry.vgpu = planned.vgpu;
-        entry.closed = "";
+        entry.open();
         if (!planned.home.equals(entry.home)) {
             entry.home = planned.home;
             entry.state = VgpuState.WAITING;
@@ -479,19 +491,19 @@ public final class VgpuTable {
 
     /** Refuses further guests before the vGPU's deletion. */
     public void close(String name) throws VgpuException {
-        existing(name).closed = "the vGPU is being deleted: vgpu=" + name;
+        existing(name).close("the vGPU is being deleted: vgpu=" + name);
     }
 
-    /** Refuses further guests of a vGPU that this broker gives up. */
+    /** Lets the guests of a vGPU that this broker gives up wait until it is gone. */
     public void shut(String name, String reason) {
-        entries.get(name).closed = reason;
+        entries.get(name).closeForMove(reason);
     }
 
     /** Accepts guests again after a failed deletion or move. */
     public void open(String name) {
         VgpuEntry entry = entries.get(name);
         if (entry != null) {
-            entry.closed = "";
+            entry.open();
         }
     }
 
@@ -501,6 +513,7 @@ public final class VgpuTable {
         pictures.remove(name);
         VgpuView before = entry.view();
         listeners.forEach(listener -> listener.changed(before, null));
+        entry.leave();
         return settle();
     }
 

@@ -224,6 +224,31 @@ class TransferIT {
         await("the end of all", () -> right.broker().vgpus().find("v").orElseThrow().sessions() == 0);
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"moves", "moves-refuse-target"})
+    void shouldLetGuestsWaitForTheEndOfTheMove(String mode) throws Exception {
+        start("moves", mode);
+        TestBroker owner = mode.equals("moves") ? right : left;
+        TestBroker other = mode.equals("moves") ? left : right;
+        try (TestGuest guest = guest()) {
+            work(guest, 70);
+            CompletableFuture<MoveOutcome> moving = move(left, "right");
+            await("the arrival", () -> done(right.broker().moveService().running()) == 1);
+            try (TestGuest atOwner = new TestGuest(owner.broker()); TestGuest atOther = new TestGuest(other.broker())) {
+                atOwner.handshake(token.token().keyId(), token.secret());
+                atOther.handshake(token.token().keyId(), token.secret());
+                try (TestGuest resumed = resume(session(left).id(), moving)) {
+                    assertEquals(RecordLayout.CONTROL_WELCOME, atOwner.receive().opcode());
+                    TestGuest.Answer sent = atOther.receive();
+                    assertEquals(RecordLayout.REFUSED_MOVED, sent.refusedCode(), sent.refusedMessage());
+                    assertEquals(pool(left).brokers().stream().filter(one -> one.name().equals(owner == left ? "left"
+                        : "right")).findFirst().orElseThrow().guest(), sent.refusedMessage());
+                    assertTotal(owner == right ? resumed : guest, 70);
+                }
+            }
+        }
+    }
+
     @Test
     void shouldMoveOverTls() throws Exception {
         TestCertificates certificates = new TestCertificates(folder.resolve("certificates"));

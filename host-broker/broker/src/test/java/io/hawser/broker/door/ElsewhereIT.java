@@ -34,9 +34,10 @@ class ElsewhereIT {
     private static final String PLAIN = "gpu2.example:7654";
     private static final String TLS = "[fd00::2]:7656";
     private static final String SECRET = "secret";
+    private static final long HANDSHAKE_TIMEOUT_S = 5;
 
-    /** A question of the door: which vGPU, and over TLS or not. */
-    private record Question(String vgpu, boolean overTls) {}
+    /** A question of the door: which vGPU, over TLS or not, and for a session or not. */
+    private record Question(String vgpu, boolean overTls, boolean opens) {}
 
     /** What the listener has heard; {@code detailed}: as an event. */
     private record Heard(Refusal refusal, boolean detailed) {}
@@ -59,10 +60,11 @@ class ElsewhereIT {
         TOKENS.load(token("old", Instant.EPOCH.plusSeconds(1)));
         group = new EpollEventLoopGroup(1);
         door = new FrontDoor(group.next(), TestBroker.config(folder, "normal", Map.of("hawser.listen.tls-port", "0",
-            "hawser.tls.certificate", certificate.toString(), "hawser.tls.key",
+            "hawser.listen.handshake-timeout", HANDSHAKE_TIMEOUT_S + "s", "hawser.tls.certificate",
+            certificate.toString(), "hawser.tls.key",
             certificates.key("server").toString())), TOKENS, null, null, null, listener(), TestBroker.DESCRIPTION_HASH,
-            (vgpu, overTls) -> {
-                QUESTIONS.add(new Question(vgpu, overTls));
+            (vgpu, overTls, opens) -> {
+                QUESTIONS.add(new Question(vgpu, overTls, opens));
                 return answer == null ? CompletableFuture.completedFuture(overTls ? TLS : PLAIN) : answer;
             }, null);
         door.open();
@@ -137,7 +139,7 @@ class ElsewhereIT {
             guest.handshake("known", SECRET);
             assertMoved(guest, TLS);
         }
-        assertEquals(List.of(new Question("vgpu-of-known", false), new Question("vgpu-of-known", true)),
+        assertEquals(List.of(new Question("vgpu-of-known", false, true), new Question("vgpu-of-known", true, true)),
             List.copyOf(QUESTIONS));
     }
 
@@ -147,6 +149,7 @@ class ElsewhereIT {
             guest.send(guest.proof(HandshakeProof.Purpose.STATUS, guest.challenge("known"), SECRET));
             assertMoved(guest, TLS);
         }
+        assertEquals(new Question("vgpu-of-known", true, false), QUESTIONS.take());
         try (TestGuest guest = plain()) {
             guest.send(guest.open(guest.challenge("known"), SECRET, new byte[RecordLayout.RDMA_END_BYTES]));
             assertMoved(guest, PLAIN);
@@ -192,6 +195,19 @@ class ElsewhereIT {
             guest.handshake("known", SECRET);
             QUESTIONS.take();
             group.next().execute(() -> answer.complete(PLAIN));
+            assertMoved(guest, PLAIN);
+        }
+    }
+
+    @Test
+    void shouldLetGuestWithProofWaitLongerThanAHandshakeMayTake() throws Exception {
+        answer = new CompletableFuture<>();
+        try (TestGuest guest = plain()) {
+            guest.handshake("known", SECRET);
+            QUESTIONS.take();
+            group.next().schedule(() -> answer.complete(PLAIN), HANDSHAKE_TIMEOUT_S * 1000 + 100,
+                TimeUnit.MILLISECONDS);
+            assertEquals(0, door.halfOpen(), "it may take no other guest's place");
             assertMoved(guest, PLAIN);
         }
     }

@@ -8,6 +8,7 @@ import io.hawser.broker.Broker;
 import io.hawser.broker.TestBroker;
 import io.hawser.broker.admin.MoveService;
 import io.hawser.broker.model.Carrier;
+import io.hawser.broker.model.MoveOutcome;
 import io.hawser.broker.model.SessionState;
 import io.hawser.broker.model.SessionView;
 import io.hawser.shm.region.RegionLayout;
@@ -15,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -89,6 +91,25 @@ class RegionMoveIT {
             assertEquals(RegionLayout.HOST_SERVING, guest.hostState(), "the source's exit must not end the slot");
             assertEquals(1, broker.regions().find("r").orElseThrow().sessions());
             assertFreeAfterTheGuest(guest);
+        }
+    }
+
+    @Test
+    void shouldLetGuestsWaitForTheEndOfTheMove() throws Exception {
+        start("moves-silent-target");
+        try (TestRegionGuest guest = serve(); TestRegionGuest second = new TestRegionGuest(FILE, 1)) {
+            String to = otherGpu();
+            CompletableFuture<MoveOutcome> moving = broker.moveService().moveSession(session().id(),
+                new MoveService.Wish(to, null));
+            TestBroker.await("the memory of the target", () -> broker.ledgers().usedBytes("v", to) == 400);
+            assertTrue(second.lock());
+            second.claim();
+            TestBroker.done(broker.sessions().end(session().id(), "the test ends it"));
+            assertEquals(0, TestBroker.done(moving).sessions());
+            second.receive(); // WELCOME
+            assertEquals(RegionLayout.HOST_SERVING, second.hostState());
+            assertEquals(List.of(to), session().gpus());
+            assertFreeAfterTheGuest(second);
         }
     }
 

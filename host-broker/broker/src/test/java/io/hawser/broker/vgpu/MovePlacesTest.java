@@ -1,6 +1,7 @@
 package io.hawser.broker.vgpu;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -12,6 +13,8 @@ import io.hawser.broker.model.Origin;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuException;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -96,6 +99,45 @@ class MovePlacesTest {
         assertEquals(0, reserved(SECOND));
         assertNull(table.objection("a", Carrier.TCP));
         assertEquals("any", table.find("a").orElseThrow().vgpu().gpus().toString());
+    }
+
+    @Test
+    void shouldLetGuestsWaitForTheEndOfAMove() throws VgpuException {
+        add("a", 600, "any");
+        assertTrue(table.whenMoved("a").isDone());
+        assertTrue(table.whenMoved("nothing").isDone());
+        MovePlaces.Plan plan = places.begin("a", SECOND.uuid());
+        CompletableFuture<Void> first = table.whenMoved("a");
+        assertFalse(first.isDone());
+        places.commit(plan);
+        assertTrue(first.isDone());
+        plan = places.begin("a", FIRST.uuid());
+        CompletableFuture<Void> second = table.whenMoved("a");
+        assertFalse(second.isDone());
+        places.cancel(plan);
+        assertTrue(second.isDone());
+        plan = places.depart("a");
+        CompletableFuture<Void> third = table.whenMoved("a");
+        assertFalse(third.isDone());
+        places.stay(plan);
+        assertTrue(third.isDone());
+        places.depart("a");
+        CompletableFuture<Void> fourth = table.whenMoved("a");
+        table.shut("a", "another broker has it");
+        assertFalse(fourth.isDone(), "until it is gone, this broker can send it nowhere");
+        Vgpu vgpu = table.find("a").orElseThrow().vgpu();
+        table.remove("a");
+        assertTrue(fourth.isDone());
+        plan = places.expect(vgpu, null, 1);
+        CompletableFuture<Void> fifth = table.whenMoved("a");
+        assertFalse(fifth.isDone());
+        places.refuse(plan);
+        assertTrue(fifth.isDone());
+        places.expect(vgpu, null, 1);
+        List<CompletableFuture<Void>> many = IntStream.range(0, 257).mapToObj(i -> table.whenMoved("a")).toList();
+        assertEquals(256, many.stream().filter(guest -> !guest.isDone()).count());
+        places.admit(plan);
+        assertTrue(many.stream().allMatch(CompletableFuture::isDone));
     }
 
     @Test

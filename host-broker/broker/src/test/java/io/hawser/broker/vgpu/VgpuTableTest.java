@@ -1,6 +1,7 @@
 package io.hawser.broker.vgpu;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -18,6 +19,7 @@ import io.hawser.broker.model.WorkerKind;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 
 /** The table without database, sessions or workers. */
@@ -213,7 +215,10 @@ class VgpuTableTest {
         VgpuTable.Planned planned = table.planChange("a", other, uuid -> 0);
         assertTrue(table.objection("a", Carrier.TCP).contains("is being moved"),
             "no session may start during the move");
+        CompletableFuture<Void> guest = table.whenMoved("a");
+        assertFalse(guest.isDone());
         table.change(planned);
+        assertTrue(guest.isDone());
         assertEquals(SECOND.uuid(), uuid("a"));
         assertNull(table.objection("a", Carrier.TCP));
     }
@@ -223,6 +228,7 @@ class VgpuTableTest {
         table.settle(BOTH);
         add("a", 0, "any");
         table.close("a");
+        assertTrue(table.whenMoved("a").isDone(), "nobody waits for what does not come back");
         assertNotNull(table.objection("a", Carrier.SHM));
         assertTrue(!table.has("a"), "a closed vGPU must take no region");
         assertThrows(VgpuException.class, () -> table.close("a"), "a second close must fail");
