@@ -72,8 +72,8 @@ final class BrokerChild implements AutoCloseable {
             "-Dhawser.gpu.backend=" + backend, "-Dhawser.worker.pool-size=" + poolSize,
             // As in a native run: all GPUs that CUDA_VISIBLE_DEVICES allows.
             "-Dhawser.vgpus.default.gpus=all",
-            // A long limit: on a busy machine a slow start is not a failure.
-            "-Dhawser.worker.start-timeout=240s"));
+            // Long limits: on a busy machine a slow start is not a failure.
+            "-Dhawser.worker.start-timeout=240s", "-Dhawser.listen.handshake-timeout=60s"));
         command.addAll(settings);
         Path region = workplace.region();
         if (region != null) {

@@ -100,9 +100,6 @@ final class Errors {
             boolean all = software && settings.nativeTrace.isEmpty() && settings.seed == RECORDED_SEED
                 && settings.calls >= RECORDED_CALLS;
             good &= reportStale(accepted, all) & reportStale(acceptedOfCarriers, all);
-            if (!good) { // a session that was lost looks like many differences
-                broker.warnings().forEach(System.out::println);
-            }
             settings.json.ifPresent(this::write);
             return good;
         } finally {
@@ -231,6 +228,9 @@ final class Errors {
             .put("calls", first.calls().size()).put("compared", comparison.compared())
             .put("followUps", comparison.followUps()).put("undefined", comparison.undefined())
             .put("differences", differences).put("accepted", acceptedCount).put("open", open);
+        if (differences > 0) { // a session that was refused or lost looks like many differences
+            broker.warnings().forEach(System.out::println);
+        }
         int shown = 0;
         for (List<TraceComparison.Difference> group : groups.values()) {
             TraceComparison.Difference one = group.getFirst();
