@@ -197,7 +197,7 @@ public final class Broker {
         VgpuService vgpuService = new VgpuService(acts, vgpus, tokens,
             new VgpuService.Users(sessions, regions, images, compiled, ledgers),
             table -> pools.keepReady(table.kinds()));
-        MoveService moveService = new MoveService(loop, acts, vgpus, sessions, vgpuService, places, moves);
+        MoveService moveService = new MoveService(loop, acts, vgpus, vgpuService, places, moves);
         tokenService = new TokenService(acts, vgpus, tokens, sessions);
         membership = me == null ? null : new Membership(config, me, new Membership.Parts(loop, acts, database, vgpus,
             tokens, vgpuService, tokenService, sessions, this::hasRegion, moves, receptions, moveService));

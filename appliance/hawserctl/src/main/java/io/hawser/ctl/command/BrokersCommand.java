@@ -67,7 +67,7 @@ public final class BrokersCommand extends ApiCommand {
 
     /** {@code hawserctl brokers drain}. */
     @Command(name = "drain", description = "Places no further vGPU on a broker's GPUs, and moves its vGPUs with their "
-        + "sessions to other brokers. Fails if a vGPU stays. The broker itself must get the request.")
+        + "sessions to other brokers. Fails if a vGPU stays.")
     static final class DrainCommand extends MovingCommand {
         @Parameters(paramLabel = "NAME")
         private String name;

@@ -15,7 +15,6 @@ import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Supplier;
 import org.jboss.logging.Logger;
 
 /**
@@ -25,11 +24,12 @@ import org.jboss.logging.Logger;
 public final class Errands {
     private static final Logger LOG = Logger.getLogger(Errands.class);
     private static final ObjectMapper JSON = new ObjectMapper().findAndRegisterModules();
-    private static final long ANSWER_LIMIT_NS = TimeUnit.SECONDS.toNanos(PeerStore.ACT_SECONDS);
     private static final long LOOK_MS = 50;
+    private static final long LONG_LOOK_MS = 500;
+    private static final long SHORT_NS = TimeUnit.SECONDS.toNanos(5);
 
     private final Database database;
-    private final Supplier<PeerBroker> me;
+    private final BrokerPool pool;
     private final VgpuService service;
     private final SessionRegistry sessions;
     private MoveActs moves; // null before use()
@@ -40,10 +40,18 @@ public final class Errands {
         DELETE_VGPU,
         END_SESSION,
         MOVE_VGPU,
+        DRAIN_BROKER,
+        UNDRAIN_BROKER,
         /** A vGPU comes from the asking broker. */
         RECEIVE_VGPU,
         /** It does not come after all. */
-        CANCEL_VGPU
+        CANCEL_VGPU;
+
+        /** How long the asker waits, while the asked broker is alive. */
+        int limitSeconds() {
+            return this == MOVE_VGPU || this == DRAIN_BROKER ? PeerStore.LONG_ACT_SECONDS
+                : PeerStore.ACT_SECONDS;
+        }
     }
 
     /**
@@ -74,6 +82,11 @@ public final class Errands {
             return new Request(What.MOVE_VGPU, vgpu, null, false, null, 0, move, null);
         }
 
+        /** An act on the asked broker. */
+        static Request ofBroker(What what) {
+            return new Request(what, "", null, false, null, 0);
+        }
+
         /** The arrival of a vGPU, or its end. */
         static Request arrival(What what, Receptions.Wish wish) {
             return new Request(what, wish.vgpu(), null, false, null, 0, null, wish);
@@ -85,6 +98,12 @@ public final class Errands {
         /** Moves a vGPU of this broker. */
         CompletableFuture<MoveOutcome> move(String vgpu, MoveService.Wish wish);
 
+        /** Moves all vGPUs away from this broker. */
+        CompletableFuture<MoveService.Drained> drain();
+
+        /** Ends {@link #drain}. */
+        CompletableFuture<Void> undrain();
+
         /** Receives a vGPU; completes with the UUID of its GPU here. */
         CompletableFuture<String> receive(Receptions.Wish wish);
 
@@ -95,9 +114,9 @@ public final class Errands {
     /** An answer; no kind is success, whose message is the result. */
     private record Answer(VgpuException.Kind kind, String message) {}
 
-    Errands(Database database, Supplier<PeerBroker> me, VgpuService service, SessionRegistry sessions) {
+    Errands(Database database, BrokerPool pool, VgpuService service, SessionRegistry sessions) {
         this.database = database;
-        this.me = me;
+        this.pool = pool;
         this.service = service;
         this.sessions = sessions;
     }
@@ -133,11 +152,11 @@ public final class Errands {
         return result;
     }
 
-    /** Lets another broker move a vGPU that it has. */
-    CompletableFuture<MoveOutcome> move(PeerBroker broker, String vgpu, MoveService.Wish wish) {
-        return askFor(broker, Request.move(vgpu, wish)).thenApply(text -> {
+    /** As {@link #ask}; completes with the result of the act. */
+    <T> CompletableFuture<T> askFor(PeerBroker broker, Request request, Class<T> type) {
+        return askFor(broker, request).thenApply(text -> {
             try {
-                return parse(text, MoveOutcome.class);
+                return parse(text, type);
             } catch (SQLException e) {
                 throw new IllegalStateException(e);
             }
@@ -155,12 +174,15 @@ public final class Errands {
             PeerStore.ask(connection, id, broker.id(), text);
             return null;
         });
-        long deadlineNs = System.nanoTime() + ANSWER_LIMIT_NS;
+        int limitSeconds = request.what.limitSeconds();
+        long beginNs = System.nanoTime();
+        long waitedNs = 0;
         String answered = null;
         try {
-            while (answered == null && System.nanoTime() - deadlineNs < 0) {
-                TimeUnit.MILLISECONDS.sleep(LOOK_MS);
+            while (answered == null && waitedNs < TimeUnit.SECONDS.toNanos(limitSeconds) && isAlive(broker)) {
+                TimeUnit.MILLISECONDS.sleep(waitedNs < SHORT_NS ? LOOK_MS : LONG_LOOK_MS);
                 answered = database.read(connection -> PeerStore.answer(connection, id));
+                waitedNs = System.nanoTime() - beginNs;
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -170,8 +192,9 @@ public final class Errands {
             return null;
         });
         if (answered == null) {
-            throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the broker that has it has not answered in time "
-                + "and may still act: broker=" + broker.name() + " limitS=" + PeerStore.ACT_SECONDS);
+            throw new VgpuException(VgpuException.Kind.UNAVAILABLE, "the broker that has it has not answered "
+                + (isAlive(broker) ? "in time and may still act" : "before its end") + ": broker=" + broker.name()
+                + " waitedS=" + TimeUnit.NANOSECONDS.toSeconds(waitedNs) + " limitS=" + limitSeconds);
         }
         Answer answer = parse(answered, Answer.class);
         if (answer.kind != null) {
@@ -180,13 +203,18 @@ public final class Errands {
         return answer.message;
     }
 
+    /** Whether the process that has been asked is still there, as far as the pool knows. */
+    private boolean isAlive(PeerBroker asked) {
+        return pool.broker(asked.id()).filter(now -> now.epoch() == asked.epoch() && !now.isSilent()).isPresent();
+    }
+
     /** Begins the requests of other brokers. The pool's thread only. */
     void look() {
         try {
-            if (!database.read(connection -> PeerStore.isAsked(connection, me.get().id()))) {
+            if (!database.read(connection -> PeerStore.isAsked(connection, pool.me().id()))) {
                 return;
             }
-            database.transact(connection -> PeerStore.begin(connection, me.get().id())).forEach(this::begin);
+            database.transact(connection -> PeerStore.begin(connection, pool.me().id())).forEach(this::begin);
         } catch (SQLException e) {
             LOG.debugf("the acts of other brokers could not be read: %s", e.getMessage()); // the heartbeat reports it
         }
@@ -201,8 +229,7 @@ public final class Errands {
                 + e.getMessage()));
         }
         act.handle((done, failure) -> {
-            Answer answer = failure == null ? new Answer(null, done instanceof String result ? result : "")
-                : answer(failure);
+            Answer answer = failure == null ? new Answer(null, result(done)) : answer(failure);
             Thread.ofVirtual().name("hawser-errand").start(() -> send(id, answer));
             return null;
         });
@@ -216,10 +243,16 @@ public final class Errands {
                 .thenCompose(existed -> existed ? CompletableFuture.completedFuture(null)
                     : CompletableFuture.failedFuture(new VgpuException(VgpuException.Kind.MISSING,
                         "there is no such session: id=" + request.session)));
-            case MOVE_VGPU -> moves.move(request.vgpu, request.move).thenApply(Errands::json);
+            case MOVE_VGPU -> moves.move(request.vgpu, request.move);
+            case DRAIN_BROKER -> moves.drain();
+            case UNDRAIN_BROKER -> moves.undrain();
             case RECEIVE_VGPU -> moves.receive(request.wish);
             case CANCEL_VGPU -> moves.cancel(request.wish);
         };
+    }
+
+    private static String result(Object done) {
+        return done == null ? "" : done instanceof String text ? text : json(done);
     }
 
     private static Answer answer(Throwable failure) {

@@ -7,7 +7,6 @@ import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.move.Move;
 import io.hawser.broker.move.Moves;
-import io.hawser.broker.session.SessionRegistry;
 import io.hawser.broker.store.PoolLog;
 import io.hawser.broker.store.VgpuStore;
 import io.hawser.broker.vgpu.MovePlaces;
@@ -33,7 +32,6 @@ public final class MoveService {
     private final Executor loop;
     private final Acts acts;
     private final VgpuTable table;
-    private final SessionRegistry sessions;
     private final VgpuService service;
     private final MovePlaces places;
     private final Moves moves;
@@ -62,9 +60,8 @@ public final class MoveService {
     public record Drained(String gpu, String broker, List<MoveOutcome> moved, List<Stayed> stayed) {}
 
     /** Creates the service. */
-    public MoveService(Executor loop, Acts acts, VgpuTable table, SessionRegistry sessions, VgpuService service,
+    public MoveService(Executor loop, Acts acts, VgpuTable table, VgpuService service,
         MovePlaces places, Moves moves) {
-        this.sessions = sessions;
         this.loop = loop;
         this.acts = acts;
         this.table = table;
@@ -107,17 +104,6 @@ public final class MoveService {
                     loop.execute(() -> move.fail(cause(failure).getMessage()));
                 }
             }));
-    }
-
-    /**
-     * Moves the vGPU of a session, with all sessions of this vGPU.
-     *
-     * @return as {@link #move(String, Wish)}.
-     */
-    public CompletableFuture<MoveOutcome> moveSession(long id, Wish wish) {
-        return sessions.find(id).map(session -> move(session.guest().vgpu(), wish)).orElseGet(
-            () -> CompletableFuture.failedFuture(new VgpuException(VgpuException.Kind.MISSING,
-                "there is no such session at this broker: id=" + id)));
     }
 
     /** Joins a pool. The call precedes the first act. */
@@ -201,15 +187,18 @@ public final class MoveService {
     }
 
     /**
-     * Places no further vGPU on the GPUs of this broker, and moves its vGPUs one after the other to other brokers of
-     * the pool.
+     * Places no further vGPU on the GPUs of a broker, and moves its vGPUs one after the other to other brokers of the
+     * pool. Another broker does so itself.
      *
-     * @param name of this broker.
+     * @param name of the broker.
      * @return as {@link #drain}.
      */
     public CompletableFuture<Drained> drainBroker(String name) {
+        if (transfers != null && !transfers.isMe(name)) {
+            return transfers.askToDrain(name);
+        }
         return acts.submit(() -> {
-            requireMe(name);
+            requirePool(name);
             List<String> names = acts.onLoop(() -> {
                 places.gpus().forEach(uuid -> table.setDrained(uuid, true));
                 return table.list().stream().map(view -> view.vgpu().name()).toList();
@@ -221,13 +210,16 @@ public final class MoveService {
     }
 
     /**
-     * Allows vGPUs on the GPUs of this broker again.
+     * Allows vGPUs on the GPUs of a broker again.
      *
-     * @param name of this broker.
+     * @param name of the broker.
      */
     public CompletableFuture<Void> undrainBroker(String name) {
+        if (transfers != null && !transfers.isMe(name)) {
+            return transfers.askToUndrain(name);
+        }
         return acts.submit(() -> {
-            requireMe(name);
+            requirePool(name);
             acts.onLoop(() -> {
                 places.gpus().forEach(uuid -> table.setDrained(uuid, false));
                 return null;
@@ -238,11 +230,9 @@ public final class MoveService {
         });
     }
 
-    private void requireMe(String name) throws VgpuException {
+    private void requirePool(String name) throws VgpuException {
         if (transfers == null) {
             throw VgpuException.invalid("only a pool has other brokers: broker=" + Texts.shown(name));
-        } else if (!transfers.isMe(name)) {
-            throw VgpuException.conflict("the broker itself must get the request: broker=" + Texts.shown(name));
         }
     }
 

@@ -66,11 +66,15 @@ public final class PoolView {
     /**
      * Ends a session of another broker.
      *
-     * @return empty when the session's id is not another broker's.
+     * @param shownAt name of the broker that shows the session; empty when none does. It is then asked of the broker
+     *     where it has begun, which may have too many to show them.
+     * @return empty when that is no other broker.
      */
-    public Optional<CompletableFuture<Void>> endSession(long id) {
+    public Optional<CompletableFuture<Void>> endSession(long id, Optional<String> shownAt) {
         return membership.flatMap(member -> member.pool().brokers().stream()
-            .filter(one -> one.number() == Membership.brokerOfSession(id) && !one.id().equals(member.pool().me().id()))
+            .filter(one -> shownAt.map(name -> name.equals(one.name()))
+                .orElse(one.number() == Membership.brokerOfSession(id)))
+            .filter(one -> !one.id().equals(member.pool().me().id()))
             .findFirst().map(broker -> member.errands().ask(broker, Errands.Request.endSession(id))));
     }
 

@@ -4,6 +4,7 @@ import io.hawser.broker.door.PeerLinks;
 import io.hawser.broker.model.GpuChoice;
 import io.hawser.broker.model.MoveOutcome;
 import io.hawser.broker.model.PeerBroker;
+import io.hawser.broker.model.Texts;
 import io.hawser.broker.model.Traveller;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuException;
@@ -30,6 +31,7 @@ import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.function.Predicate;
 import org.jboss.logging.Logger;
 
@@ -80,12 +82,39 @@ final class Transfers implements Errands.MoveActs {
 
     /** Lets the broker that has a vGPU move it. */
     CompletableFuture<MoveOutcome> ask(PeerBroker holder, String vgpu, MoveService.Wish wish) {
-        return errands.move(holder, vgpu, wish);
+        return errands.askFor(holder, Errands.Request.move(vgpu, wish), MoveOutcome.class);
+    }
+
+    /** Lets another broker move all its vGPUs away. */
+    CompletableFuture<MoveService.Drained> askToDrain(String broker) {
+        return toPeer(broker, peer -> errands.askFor(peer, Errands.Request.ofBroker(Errands.What.DRAIN_BROKER),
+            MoveService.Drained.class));
+    }
+
+    /** Lets another broker take vGPUs again. */
+    CompletableFuture<Void> askToUndrain(String broker) {
+        return toPeer(broker, peer -> errands.ask(peer, Errands.Request.ofBroker(Errands.What.UNDRAIN_BROKER)));
+    }
+
+    private <T> CompletableFuture<T> toPeer(String broker, Function<PeerBroker, CompletableFuture<T>> ask) {
+        Optional<PeerBroker> peer = pool.brokers().stream().filter(one -> one.name().equals(broker)).findFirst();
+        return peer.map(ask).orElseGet(() -> CompletableFuture.failedFuture(VgpuException.invalid(
+            "the pool must have the broker: broker=" + Texts.shown(broker))));
     }
 
     @Override
     public CompletableFuture<MoveOutcome> move(String vgpu, MoveService.Wish wish) {
         return moves.move(vgpu, wish);
+    }
+
+    @Override
+    public CompletableFuture<MoveService.Drained> drain() {
+        return moves.drainBroker(pool.me().name());
+    }
+
+    @Override
+    public CompletableFuture<Void> undrain() {
+        return moves.undrainBroker(pool.me().name());
     }
 
     // The old broker.

@@ -118,7 +118,8 @@ public class BrokerResource implements BrokerApi {
 
     @Override
     public CompletionStage<Void> endSession(long id) {
-        Optional<CompletableFuture<Void>> elsewhere = members.endSession(id);
+        Optional<CompletableFuture<Void>> elsewhere = members.endSession(id,
+            inventory.session(id).map(SessionInfo::broker));
         return elsewhere.isPresent() ? VgpuResource.withStatus(elsewhere.get())
             : sessions.end(id, "the administrator ended the session").thenAccept(existed -> {
                 if (!existed) {

@@ -49,15 +49,14 @@ public interface MoveApi {
     CompletionStage<DrainInfo> undrainGpu(@PathParam("gpu") String gpu);
 
     /**
-     * Places no further vGPU on this broker, and moves its vGPUs to others of the pool; as {@link #drainGpu}. 409 for
-     * the name of another broker.
+     * Places no further vGPU on a broker, and moves its vGPUs to others of the pool; as {@link #drainGpu}.
      */
     @POST
     @Path("/brokers/{name}/drain")
     @Needs(Role.OPERATOR)
     CompletionStage<DrainInfo> drainBroker(@PathParam("name") String name);
 
-    /** Allows vGPUs on this broker again. */
+    /** Allows vGPUs on a broker again. */
     @POST
     @Path("/brokers/{name}/undrain")
     @Needs(Role.OPERATOR)

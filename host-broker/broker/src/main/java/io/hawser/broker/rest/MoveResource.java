@@ -1,10 +1,13 @@
 package io.hawser.broker.rest;
 
 import io.hawser.broker.admin.MoveService;
+import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.view.DrainInfo;
 import io.hawser.broker.view.MoveInfo;
+import io.hawser.broker.view.PoolInventory;
 import io.smallrye.common.annotation.NonBlocking;
 import jakarta.inject.Inject;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
 /** Moves wait for the workers without blocking a thread. */
@@ -12,10 +15,14 @@ import java.util.concurrent.CompletionStage;
 public class MoveResource implements MoveApi {
     @Inject
     MoveService service;
+    @Inject
+    PoolInventory inventory;
 
     @Override
     public CompletionStage<MoveInfo> moveSession(long id, MoveRequest request) {
-        return VgpuResource.withStatus(service.moveSession(id, wish(request))
+        return VgpuResource.withStatus(inventory.session(id).map(session -> service.move(session.vgpu(), wish(request)))
+            .orElseGet(() -> CompletableFuture.failedFuture(
+                new VgpuException(VgpuException.Kind.MISSING, "there is no such session: id=" + id)))
             .thenApply(MoveInfo::of));
     }
 

@@ -26,6 +26,8 @@ public final class PeerStore {
 
     /** Time that a broker has for another one's act, in seconds. */
     public static final int ACT_SECONDS = 30;
+    /** The same for an act that moves the memory of vGPUs, in seconds. */
+    public static final int LONG_ACT_SECONDS = 3600;
 
     private static final long LOCK = 0x6861_7773_6572_0001L; // "hawser", 1: any number that no other program takes
     private static final String RELAX = "set local synchronous_commit to off";
@@ -255,7 +257,7 @@ public final class PeerStore {
         }
         try (Statement statement = connection.createStatement()) {
             // Also what askers have left that ended before they had their answers.
-            statement.execute("delete from act where asked < clock_timestamp() - interval '" + 10 * ACT_SECONDS
+            statement.execute("delete from act where asked < clock_timestamp() - interval '" + 2 * LONG_ACT_SECONDS
                 + " seconds'");
             statement.execute("select pg_notify('" + CHANNEL + "', '')");
         }

@@ -108,6 +108,15 @@ class TransferIT {
         }
     }
 
+    /** Changes rows; returns their number. */
+    private int execute(String sql) {
+        try (Connection connection = server.connect(); Statement statement = connection.createStatement()) {
+            return statement.executeUpdate(sql);
+        } catch (SQLException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     private TestGuest guest() throws IOException {
         TestGuest guest = new TestGuest(left.broker());
         guest.handshake(token.token().keyId(), token.secret());
@@ -329,13 +338,7 @@ class TransferIT {
         try (TestGuest guest = guest()) {
             work(guest, 70);
             CompletableFuture<MoveOutcome> moving = move(left, "right");
-            await("the row", () -> {
-                try (Connection connection = server.connect(); Statement statement = connection.createStatement()) {
-                    return statement.executeUpdate("delete from arrival") == 1;
-                } catch (SQLException e) {
-                    throw new IllegalStateException(e);
-                }
-            });
+            await("the row", () -> execute("delete from arrival") == 1);
             try (TestGuest resumed = resume(session(left).id(), moving)) {
                 String problem = refused(moving).getMessage();
                 assertTrue(problem.contains("has given up"), problem);
@@ -355,6 +358,60 @@ class TransferIT {
         }
         await("nothing at the right broker", () -> right.broker().vgpus().find("v").isEmpty());
         assertNothingIsLeft();
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldDrainABroker(boolean asksTheOther) throws Exception {
+        start("moves", "moves");
+        done(left.broker().vgpuService().create("bound", draft(MEMORY_BYTES, "0"), "left"));
+        MoveService asked = (asksTheOther ? right : left).broker().moveService();
+        try (TestGuest guest = guest()) {
+            work(guest, 70);
+            CompletableFuture<MoveService.Drained> draining = asked.drainBroker("left");
+            try (TestGuest resumed = resume(session(left).id(), draining)) {
+                MoveService.Drained drained = done(draining);
+                assertEquals(List.of("default", "v"), drained.moved().stream().map(MoveOutcome::vgpu).toList());
+                assertEquals(List.of("bound"), drained.stayed().stream().map(MoveService.Stayed::vgpu).toList());
+                assertTotal(resumed, 70);
+            }
+        }
+        refused(left.broker().vgpuService().create("late", draft(MEMORY_BYTES, "any"), "left"));
+        done(asked.undrainBroker("left"));
+        done(left.broker().vgpuService().create("late", draft(MEMORY_BYTES, "any"), "left"));
+        assertEquals(VgpuException.Kind.INVALID, refused(asked.drainBroker("middle")).kind());
+    }
+
+    @Test
+    void shouldEndASessionAtTheBrokerWhereItIs() throws Exception {
+        start("moves", "moves");
+        PoolView view = new PoolView(left.broker().membership());
+        try (TestGuest guest = guest()) {
+            work(guest, 70);
+            long id = session(left).id();
+            CompletableFuture<MoveOutcome> moving = move(left, "right");
+            try (TestGuest resumed = resume(id, moving)) {
+                done(moving);
+                done(view.endSession(id, Optional.of("right")).orElseThrow());
+                assertTrue(resumed.closed());
+                assertEquals(VgpuException.Kind.MISSING, refused(view.endSession(id, Optional.of("right"))
+                    .orElseThrow()).kind());
+            }
+        }
+    }
+
+    @Test
+    void shouldNotWaitForABrokerThatHasEnded() throws Exception {
+        start("moves", "moves");
+        try (TestGuest guest = guest()) {
+            work(guest, 70);
+            CompletableFuture<MoveOutcome> moving = move(right, "right"); // its guest resumes nowhere
+            await("the arrival", () -> done(right.broker().moveService().running()) == 1);
+            execute("update broker set epoch = epoch + 1 where name = 'left'"); // as its next process does
+            VgpuException refused = refused(moving);
+            assertEquals(VgpuException.Kind.UNAVAILABLE, refused.kind());
+            assertTrue(refused.getMessage().contains("before its end"), refused.getMessage());
+        }
     }
 
     @Test

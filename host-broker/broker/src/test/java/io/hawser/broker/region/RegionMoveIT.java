@@ -79,8 +79,7 @@ class RegionMoveIT {
         try (TestRegionGuest guest = serve()) {
             SessionView before = session();
             String to = otherGpu();
-            assertEquals(1, TestBroker.done(broker.moveService().moveSession(before.id(),
-                new MoveService.Wish(to, null))).sessions());
+            assertEquals(1, TestBroker.done(broker.moveService().move("v", new MoveService.Wish(to, null))).sessions());
             SessionView after = session();
             assertEquals(before.id(), after.id());
             assertEquals(List.of(to), after.gpus());
@@ -99,7 +98,7 @@ class RegionMoveIT {
         start("moves-silent-target");
         try (TestRegionGuest guest = serve(); TestRegionGuest second = new TestRegionGuest(FILE, 1)) {
             String to = otherGpu();
-            CompletableFuture<MoveOutcome> moving = broker.moveService().moveSession(session().id(),
+            CompletableFuture<MoveOutcome> moving = broker.moveService().move("v",
                 new MoveService.Wish(to, null));
             TestBroker.await("the memory of the target", () -> broker.ledgers().usedBytes("v", to) == 400);
             assertTrue(second.lock());
@@ -119,8 +118,7 @@ class RegionMoveIT {
         start("moves-" + mode);
         try (TestRegionGuest guest = serve()) {
             SessionView before = session();
-            TestBroker.refused(broker.moveService().moveSession(before.id(),
-                new MoveService.Wish(otherGpu(), null)));
+            TestBroker.refused(broker.moveService().move("v", new MoveService.Wish(otherGpu(), null)));
             assertEquals(before.workerPid(), session().workerPid());
             assertEquals(before.gpus(), session().gpus());
             assertEquals(RegionLayout.HOST_SERVING, guest.hostState());

@@ -56,7 +56,7 @@ class MoveRestIT {
         assertProblem(admin().body(TO_THE_GPU).post("/api/v1/vgpus/none/move").then(), 404,
             "there is no such vGPU: vgpu=none");
         assertProblem(admin().body(TO_THE_GPU).post("/api/v1/sessions/4711/move").then(), 404,
-            "there is no such session at this broker: id=4711");
+            "there is no such session: id=4711");
         given().contentType(ContentType.JSON).body(TO_THE_GPU).post("/api/v1/vgpus/default/move").then()
             .statusCode(401);
         admin().get("/q/metrics").then().body(containsString("hawser_moves_total{result=\"refused\"}"));

@@ -91,7 +91,7 @@ final class DatabaseBroker implements AutoCloseable {
         Receptions receptions = new Receptions(loop, sessions, null, places, moves);
         membership = new Membership(config, me, new Membership.Parts(loop, acts, database, vgpus, tokens, service,
             new TokenService(acts, vgpus, tokens, sessions), sessions, vgpu -> false, moves, receptions,
-            new MoveService(loop, acts, vgpus, sessions, service, places, moves)));
+            new MoveService(loop, acts, vgpus, service, places, moves)));
         membership.begin("127.0.0.1:1", "");
         loop.submit(() -> service.setGpus(devices)).syncUninterruptibly();
     }
