@@ -100,6 +100,25 @@ class MoveCommandsTest {
     }
 
     @Test
+    void shouldRebalance() throws Exception {
+        Map<String, Object> moved = Map.of("vgpu", "a", "state", "moved", "fromBroker", "left", "from", "u-0",
+            "toBroker", "right", "to", "u-1", "sessions", 2L, "ms", 1240L, "reason", "");
+        Map<String, Object> stayed = Map.of("vgpu", "b", "state", "stayed", "fromBroker", "", "from", "u-0", "toBroker",
+            "", "to", "u-1", "sessions", 0L, "ms", 0L, "reason", "it has a region");
+        answer = Map.of("dryRun", false, "steps", List.of(moved, stayed));
+        assertEquals(List.of("VGPU  STATE   FROM      TO         SESSIONS   TIME  STAYS BECAUSE",
+            "a     moved   left u-0  right u-1         2  1.2 s",
+            "b     stayed  u-0       u-1                         it has a region"),
+            done("vgpus rebalance").lines().toList());
+        assertEquals("POST /api/v1/rebalance {\"dryRun\":false}", broker.asked.take());
+        answer = Map.of("dryRun", true, "steps", List.of());
+        assertEquals("no move would be an improvement", done("vgpus rebalance --dry-run --limit 3").lines().toList()
+            .getLast());
+        assertEquals("POST /api/v1/rebalance {\"dryRun\":true,\"limit\":3}", broker.asked.take());
+        assertEquals(List.of(), Item.of(Json.read(done("vgpus rebalance --json"))).items("steps"));
+    }
+
+    @Test
     void shouldUndrainAGpuAndShowWhichIsDrained() throws Exception {
         answer = Map.of("gpu", "u-0", "drained", false, "moved", List.of(), "stayed", List.of());
         assertTrue(done("gpus undrain 0").lines().anyMatch(line -> line.matches("drained +false")));

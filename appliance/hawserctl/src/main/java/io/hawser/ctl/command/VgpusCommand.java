@@ -21,7 +21,8 @@ import picocli.CommandLine.Parameters;
     synopsisSubcommandLabel = "[COMMAND]",
     subcommands = {VgpusCommand.ListCommand.class, VgpusCommand.ShowCommand.class, VgpusCommand.StatisticsCommand.class,
         VgpusCommand.CreateCommand.class,
-        VgpusCommand.ChangeCommand.class, VgpusCommand.MoveCommand.class, VgpusCommand.DeleteCommand.class})
+        VgpusCommand.ChangeCommand.class, VgpusCommand.MoveCommand.class, VgpusCommand.RebalanceCommand.class,
+        VgpusCommand.DeleteCommand.class})
 public final class VgpusCommand extends ApiCommand {
     private static final String PATH = "/api/v1/vgpus";
 
@@ -230,6 +231,45 @@ public final class VgpusCommand extends ApiCommand {
         @Override
         void run(ApiClient client) {
             move(client, path(name), to, "moving " + name);
+        }
+    }
+
+    /** {@code hawserctl vgpus rebalance}. */
+    @Command(name = "rebalance", description = "Moves vGPUs, with their running sessions, to GPUs that the policy of "
+        + "the placement prefers; in a pool, over all its brokers. The programs wait meanwhile, and notice nothing "
+        + "else.")
+    static final class RebalanceCommand extends MovingCommand {
+        @Option(names = "--dry-run", description = "Shows the moves only.")
+        private boolean dryRun;
+        @Option(names = "--limit", paramLabel = "N", description = "Most number of moves, 1 to 1000 (1000).")
+        private Integer limit;
+
+        @Override
+        void run(ApiClient client) {
+            Map<String, Object> body = new LinkedHashMap<>();
+            body.put("dryRun", dryRun);
+            if (limit != null) {
+                body.put("limit", limit);
+            }
+            Object answer = wait(client, "/api/v1/rebalance", body, "rebalancing");
+            print(answer, RebalanceCommand::steps);
+            if (Item.of(answer).items("steps").isEmpty()) {
+                printDone("no move would be an improvement");
+            }
+        }
+
+        private static Table steps(Object answer) {
+            Table table = new Table("VGPU", "STATE", "FROM", "TO", ">SESSIONS", ">TIME", "STAYS BECAUSE");
+            for (Item step : Item.of(answer).items("steps")) {
+                boolean hasMoved = step.text("state").equals("moved");
+                table.row(step.text("vgpu"), step.text("state"), gpu(step, "from"), gpu(step, "to"),
+                    hasMoved ? step.number("sessions") : "", hasMoved ? time(step) : "", step.text("reason"));
+            }
+            return table;
+        }
+
+        private static String gpu(Item step, String end) {
+            return (step.text(end + "Broker") + " " + step.text(end)).strip();
         }
     }
 

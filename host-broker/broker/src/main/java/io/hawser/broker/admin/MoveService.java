@@ -10,6 +10,7 @@ import io.hawser.broker.move.Moves;
 import io.hawser.broker.store.PoolLog;
 import io.hawser.broker.store.VgpuStore;
 import io.hawser.broker.vgpu.MovePlaces;
+import io.hawser.broker.vgpu.Rebalancing;
 import io.hawser.broker.vgpu.VgpuTable;
 import java.util.ArrayList;
 import java.util.List;
@@ -35,6 +36,7 @@ public final class MoveService {
     private final VgpuService service;
     private final MovePlaces places;
     private final Moves moves;
+    private final AtomicBoolean rebalances = new AtomicBoolean();
     private Transfers transfers; // null when the broker is alone
 
     /**
@@ -58,6 +60,23 @@ public final class MoveService {
      * @param stayed the vGPUs that are still there.
      */
     public record Drained(String gpu, String broker, List<MoveOutcome> moved, List<Stayed> stayed) {}
+
+    /**
+     * The result of a rebalancing.
+     *
+     * @param isTrial whether it has only planned.
+     * @param steps in their order.
+     */
+    public record Rebalanced(boolean isTrial, List<RebalanceStep> steps) {}
+
+    /**
+     * A step of a rebalancing.
+     *
+     * @param step the move.
+     * @param outcome of the move; empty when the vGPU has not moved.
+     * @param reason why it stays; empty when it has moved, or only a plan was wanted.
+     */
+    public record RebalanceStep(Rebalancing.Step step, Optional<MoveOutcome> outcome, String reason) {}
 
     /** Creates the service. */
     public MoveService(Executor loop, Acts acts, VgpuTable table, VgpuService service,
@@ -236,6 +255,24 @@ public final class MoveService {
         }
     }
 
+    /**
+     * Moves vGPUs to GPUs that the policy of the placement prefers, one after the other.
+     *
+     * @param isTrial whether to plan the moves only.
+     * @param limit most number of moves.
+     * @return completes when each vGPU has moved or stays.
+     */
+    public CompletableFuture<Rebalanced> rebalance(boolean isTrial, int limit) {
+        if (!rebalances.compareAndSet(false, true)) {
+            return CompletableFuture.failedFuture(VgpuException.conflict("this broker rebalances already"));
+        }
+        return acts.submit(() -> {
+            acts.write(Set.of(), connection -> null); // as for a move
+            return transfers == null ? acts.onLoop(() -> Rebalancing.of(table)) : transfers.rebalancing();
+        }).thenCompose(plan -> new Rebalancer(this::move).run(plan, isTrial, limit))
+            .whenComplete((done, failure) -> rebalances.set(false));
+    }
+
     private CompletableFuture<Drained> moveAll(List<String> names, int next, Drained drained,
         Function<String, CompletableFuture<MoveOutcome>> move) {
         if (next == names.size()) {
@@ -245,11 +282,8 @@ public final class MoveService {
         return move.apply(name).handle((outcome, failure) -> {
             if (failure == null) {
                 drained.moved.add(outcome);
-            } else if (cause(failure) instanceof VgpuException known) {
-                drained.stayed.add(new Stayed(name, known.getMessage()));
             } else {
-                LOG.errorf(failure, "a drain could not move vGPU %s", name);
-                drained.stayed.add(new Stayed(name, "the broker failed; its log says why"));
+                drained.stayed.add(new Stayed(name, reason(name, failure)));
             }
             return moveAll(names, next + 1, drained, move);
         }).thenCompose(rest -> rest);
@@ -272,6 +306,15 @@ public final class MoveService {
             service.placeHomeless();
             return uuid;
         });
+    }
+
+    /** Why a vGPU has not moved. */
+    static String reason(String vgpu, Throwable failure) {
+        if (cause(failure) instanceof VgpuException known) {
+            return known.getMessage();
+        }
+        LOG.errorf(failure, "vGPU %s could not move", vgpu);
+        return "the broker failed; its log says why";
     }
 
     private static Throwable cause(Throwable failure) {

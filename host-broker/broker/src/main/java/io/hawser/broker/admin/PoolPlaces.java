@@ -10,6 +10,7 @@ import io.hawser.broker.store.PoolLog;
 import io.hawser.broker.store.VgpuStore;
 import io.hawser.broker.vgpu.PoolPlacement;
 import io.hawser.broker.vgpu.PoolPlacement.Home;
+import io.hawser.broker.vgpu.Rebalancing;
 import io.hawser.broker.vgpu.VgpuTable;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -70,6 +71,11 @@ public final class PoolPlaces {
     /** Chooses a home at another broker. Any thread. */
     Home elsewhere(Vgpu vgpu) throws VgpuException {
         return placement().anywhere(vgpu, List.of());
+    }
+
+    /** Plans the moves of a rebalancing. Any thread. */
+    Rebalancing rebalancing() {
+        return new Rebalancing(vgpus.placement(), pool.table().all(), pool.brokers());
     }
 
     private PoolPlacement placement() {

@@ -17,6 +17,7 @@ import io.hawser.broker.store.Database;
 import io.hawser.broker.store.PoolLog;
 import io.hawser.broker.store.VgpuStore;
 import io.hawser.broker.token.Secrets;
+import io.hawser.broker.vgpu.Rebalancing;
 import io.hawser.broker.vgpu.VgpuDraft;
 import io.hawser.shm.wire.RecordLayout;
 import io.netty.channel.EventLoop;
@@ -115,6 +116,11 @@ final class Transfers implements Errands.MoveActs {
     @Override
     public CompletableFuture<Void> undrain() {
         return moves.undrainBroker(pool.me().name());
+    }
+
+    /** Plans the moves of a rebalancing of the pool. */
+    Rebalancing rebalancing() {
+        return pooled.rebalancing();
     }
 
     // The old broker.

@@ -4,6 +4,7 @@ import io.hawser.broker.access.Needs;
 import io.hawser.broker.access.Role;
 import io.hawser.broker.view.DrainInfo;
 import io.hawser.broker.view.MoveInfo;
+import io.hawser.broker.view.RebalanceInfo;
 import jakarta.ws.rs.Consumes;
 import jakarta.ws.rs.POST;
 import jakarta.ws.rs.Path;
@@ -61,4 +62,14 @@ public interface MoveApi {
     @Path("/brokers/{name}/undrain")
     @Needs(Role.OPERATOR)
     CompletionStage<DrainInfo> undrainBroker(@PathParam("name") String name);
+
+    /**
+     * Moves vGPUs to GPUs that the policy of the placement prefers, one after the other; completes when each has moved
+     * or stays. 400 for a limit outside 1 to 1000, 409 while this broker rebalances already.
+     */
+    @POST
+    @Path("/rebalance")
+    @Needs(Role.OPERATOR)
+    @Consumes(MediaType.APPLICATION_JSON)
+    CompletionStage<RebalanceInfo> rebalance(RebalanceRequest request);
 }

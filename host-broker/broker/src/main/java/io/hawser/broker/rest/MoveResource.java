@@ -5,14 +5,18 @@ import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.view.DrainInfo;
 import io.hawser.broker.view.MoveInfo;
 import io.hawser.broker.view.PoolInventory;
+import io.hawser.broker.view.RebalanceInfo;
 import io.smallrye.common.annotation.NonBlocking;
 import jakarta.inject.Inject;
+import jakarta.ws.rs.BadRequestException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
 /** Moves wait for the workers without blocking a thread. */
 @NonBlocking
 public class MoveResource implements MoveApi {
+    private static final int MOST_MOVES = 1000;
+
     @Inject
     MoveService service;
     @Inject
@@ -55,5 +59,15 @@ public class MoveResource implements MoveApi {
     @Override
     public CompletionStage<DrainInfo> undrainBroker(String name) {
         return VgpuResource.withStatus(service.undrainBroker(name).thenApply(done -> DrainInfo.undrained("", name)));
+    }
+
+    @Override
+    public CompletionStage<RebalanceInfo> rebalance(RebalanceRequest request) {
+        boolean isTrial = request != null && Boolean.TRUE.equals(request.dryRun());
+        int limit = request == null || request.limit() == null ? MOST_MOVES : request.limit();
+        if (limit < 1 || limit > MOST_MOVES) {
+            throw new BadRequestException("limit must be 1.." + MOST_MOVES + ": limit=" + limit);
+        }
+        return VgpuResource.withStatus(service.rebalance(isTrial, limit).thenApply(RebalanceInfo::of));
     }
 }

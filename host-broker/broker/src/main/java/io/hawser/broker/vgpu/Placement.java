@@ -11,6 +11,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.function.ToLongFunction;
 import java.util.stream.Collectors;
 
 /**
@@ -32,17 +33,28 @@ public record Placement(Policy policy, double overcommit) {
     /** The preferred GPU for a vGPU that accepts any; among equals, the first in the workers' order. */
     public enum Policy implements Labelled {
         /** The least sum of compute shares, then the least reserved memory. */
-        LEAST_LOADED(Comparator.comparingInt(GpuLoad::shares).thenComparingLong(GpuLoad::reservedBytes)),
+        LEAST_LOADED(GpuLoad::shares, Comparator.comparingLong(GpuLoad::reservedBytes)),
         /** The most reserved memory, then the greatest sum of shares. */
-        PACKED(Comparator.comparingLong(GpuLoad::reservedBytes).thenComparingInt(GpuLoad::shares).reversed()),
+        PACKED(gpu -> -gpu.reservedBytes(), Comparator.comparingInt(GpuLoad::shares).reversed()),
         /** The fewest vGPUs, then the least sum of shares, then the least reserved memory. */
-        SPREAD(Comparator.comparingInt(GpuLoad::vgpus).thenComparingInt(GpuLoad::shares)
-            .thenComparingLong(GpuLoad::reservedBytes));
+        SPREAD(GpuLoad::vgpus, Comparator.comparingInt(GpuLoad::shares).thenComparingLong(GpuLoad::reservedBytes));
 
+        private final ToLongFunction<GpuLoad> rank;
         private final Comparator<GpuLoad> order;
 
-        Policy(Comparator<GpuLoad> order) {
-            this.order = order;
+        Policy(ToLongFunction<GpuLoad> rank, Comparator<GpuLoad> amongEquals) {
+            this.rank = rank;
+            order = Comparator.comparingLong(rank).thenComparing(amongEquals);
+        }
+
+        /** The first criterion; less is better. */
+        long rank(GpuLoad gpu) {
+            return rank.applyAsLong(gpu);
+        }
+
+        /** The best first. */
+        Comparator<GpuLoad> order() {
+            return order;
         }
     }
 

@@ -16,6 +16,7 @@ import io.hawser.broker.model.SessionState;
 import io.hawser.broker.model.SessionView;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.model.VgpuState;
+import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.store.TestPostgres;
 import io.hawser.broker.token.Secrets;
 import io.hawser.shm.wire.RecordLayout;
@@ -34,6 +35,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -380,6 +382,33 @@ class TransferIT {
         done(asked.undrainBroker("left"));
         done(left.broker().vgpuService().create("late", draft(MEMORY_BYTES, "any"), "left"));
         assertEquals(VgpuException.Kind.INVALID, refused(asked.drainBroker("middle")).kind());
+    }
+
+    @Test
+    void shouldRebalanceThePool() throws Exception {
+        start("moves", "moves");
+        for (String name : List.of("w", "x")) {
+            done(left.broker().vgpuService().create(name, draft(MEMORY_BYTES, "any"), "left"));
+        }
+        try (TestGuest guest = guest()) { // v is in use, and default, w and x are not
+            work(guest, 70);
+            MoveService asked = right.broker().moveService();
+            await("the vGPUs", () -> done(asked.rebalance(true, 100)).steps().size() == 2);
+            assertEquals(1, done(asked.rebalance(true, 1)).steps().size());
+            assertEquals(List.of(), right.broker().vgpus().list());
+            MoveService.Rebalanced done = done(asked.rebalance(false, 100));
+            assertEquals(2, done.steps().size());
+            for (MoveService.RebalanceStep step : done.steps()) {
+                assertTrue(step.outcome().isPresent(), step::toString);
+                assertTrue(!step.step().vgpu().equals("v"), step::toString);
+                assertEquals("left", step.step().from().broker());
+                assertEquals("right", step.step().to().broker());
+            }
+            await("one vGPU on each GPU", () -> Stream.of(left, right).allMatch(broker -> broker.broker().vgpus()
+                .list().stream().map(VgpuView::placedGpus).distinct().count() == 2));
+            assertEquals(List.of(), done(asked.rebalance(false, 100)).steps());
+            assertTotal(guest, 70);
+        }
     }
 
     @Test

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hawser.broker.Broker;
 import io.hawser.broker.TestBroker;
+import io.hawser.broker.admin.MoveService;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.model.MoveOutcome;
 import io.hawser.broker.model.SessionState;
@@ -14,6 +15,7 @@ import io.hawser.broker.model.SessionView;
 import io.hawser.broker.model.Vgpu;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.vgpu.GpuLoad;
+import io.hawser.broker.vgpu.Rebalancing;
 import io.hawser.shm.wire.RecordLayout;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -393,6 +395,29 @@ class MoveIT {
             assertTrue(failure(drained).getMessage().contains("a GPU that is drained gets no vGPU"));
             assertEquals(drained, TestBroker.done(broker.moveService().undrain(drained)));
             assertEquals(List.of(drained), test.vgpu("last", 400, "any").placedGpus());
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"moves", "moves-refuse-source"})
+    void shouldRebalanceItsGpus(String mode) throws Exception {
+        startWithVgpu(mode, Map.of());
+        String full = gpu();
+        String other = otherGpu();
+        test.vgpu("named", 100, full);
+        test.vgpu("also-named", 100, full);
+        try (TestGuest guest = guest()) {
+            say(guest, "hello");
+            MoveService.RebalanceStep step = TestBroker.done(broker.moveService().rebalance(false, 100)).steps()
+                .getLast();
+            assertEquals(new Rebalancing.Step("v", new Rebalancing.Spot("", full), new Rebalancing.Spot("", other)),
+                step.step());
+            boolean hasMoved = mode.equals("moves");
+            assertEquals(hasMoved, step.outcome().isPresent());
+            assertEquals(!hasMoved, step.reason().contains("it uses a graph"), step.reason());
+            assertServed(guest, 5, hasMoved ? other : full);
+            assertEquals(!hasMoved, TestBroker.done(broker.moveService().rebalance(true, 100)).steps().stream()
+                .anyMatch(again -> again.step().vgpu().equals("v")));
         }
     }
 }

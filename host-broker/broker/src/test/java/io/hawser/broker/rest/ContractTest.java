@@ -19,6 +19,7 @@ import io.hawser.broker.view.DrainInfo;
 import io.hawser.broker.view.GpuInfo;
 import io.hawser.broker.view.MoveInfo;
 import io.hawser.broker.view.PeerInfo;
+import io.hawser.broker.view.RebalanceInfo;
 import io.hawser.broker.view.RegionInfo;
 import io.hawser.broker.view.SessionInfo;
 import io.hawser.broker.view.TokenInfo;
@@ -58,6 +59,7 @@ class ContractTest {
         LoginRequest.class, VgpuInfo.class, VgpuInfo.Owner.class, SwapInfo.class, VgpuStatistics.class,
         Event.class, Picture.class, Change.class, HistoryInfo.class, VgpuRequest.class, VgpuChange.class,
         MoveInfo.class, MoveRequest.class, DrainInfo.class, DrainInfo.Stayed.class,
+        RebalanceRequest.class, RebalanceInfo.class, RebalanceInfo.RebalanceStep.class,
         TokenInfo.class, TokenRequest.class, NewToken.class,
         AuditEntry.class);
     /** The interfaces of all operations of the contract. */
@@ -116,7 +118,7 @@ class ContractTest {
     void shouldAnswerWithTheFieldsOfTheContract() {
         Map<String, Class<?>> records = RECORDS.stream().collect(Collectors.toMap(
             record -> record.getSimpleName()
-                .replaceFirst("^(Gpu|Peer|Session|Region|Vgpu|Token|History|Swap|Move|Drain)Info$",
+                .replaceFirst("^(Gpu|Peer|Session|Region|Vgpu|Token|History|Swap|Move|Drain|Rebalance)Info$",
                     "$1"),
             record -> record));
         assertEquals(new TreeSet<>(records.keySet()), names(contract.at("/components/schemas")));

@@ -17,6 +17,7 @@ import io.restassured.specification.RequestSpecification;
 import jakarta.inject.Inject;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -62,6 +63,18 @@ class MoveRestIT {
         admin().get("/q/metrics").then().body(containsString("hawser_moves_total{result=\"refused\"}"));
         admin().queryParam("action", "moveVgpu").get("/api/v1/audit").then().statusCode(200)
             .body("action", hasItem("moveVgpu"));
+    }
+
+    @Test
+    void shouldRebalance() throws IOException {
+        admin().body("{\"dryRun\":true}").post("/api/v1/rebalance").then().statusCode(200).body("dryRun", equalTo(true))
+            .body("steps", hasSize(0));
+        admin().post("/api/v1/rebalance").then().statusCode(200).body("dryRun", equalTo(false)).body("steps",
+            hasSize(0));
+        for (String limit : List.of("0", "1001")) {
+            assertProblem(admin().body("{\"limit\":" + limit + "}").post("/api/v1/rebalance").then(), 400,
+                "limit must be 1..1000: limit=" + limit);
+        }
     }
 
     @Test
