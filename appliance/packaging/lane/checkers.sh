@@ -27,7 +27,7 @@ has_rpmlint() { has rpmlint; }
 
 verify_units() {
     local name file
-    for name in guest broker hypervisor; do
+    for name in guest broker hypervisor slurm; do
         rm -rf "$work/unit"
         dpkg-deb -x "${deb[$name]}" "$work/unit"
         for file in "$work"/unit/lib/systemd/system/*.service; do

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables of ../test
-# The steps of the lane `packages` with the .deb packages of a host: common, broker, hypervisor. Sourced by ../test.
+# The steps of the lane `packages` with the .deb packages of a host: common, broker, hypervisor, slurm. Sourced by ../test.
 
 # Makes the command ARGUMENT... as user $1 and group $2 in root folder $new.
 as_user() { within "$new" setpriv --reuid="$1" --regid="$2" --clear-groups "${@:3}"; }
@@ -9,15 +9,17 @@ expect_conf() { expect "$1" test "$(stat -c '%a %u %g' "$new/etc/hawser/broker.c
 install_host() {
     local name
     picture "$new" > "$work/new.before"
-    cp "${deb[common]}" "${deb[broker]}" "${deb[hypervisor]}" "$new/tmp/"
+    cp "${deb[common]}" "${deb[broker]}" "${deb[hypervisor]}" "${deb[slurm]}" "$new/tmp/"
     # Without libvirt and curl, the only dependencies that a minimal Debian lacks.
     quietly within "$new" dpkg --force-depends -i "/tmp/hawser-common_${version}_amd64.deb" "/tmp/hawser-broker_${version}_amd64.deb" \
-        "/tmp/hawser-hypervisor_${version}_amd64.deb"
+        "/tmp/hawser-hypervisor_${version}_amd64.deb" "/tmp/hawser-slurm_${version}_amd64.deb"
     quietly within "$new" getent passwd hawser
     for name in hawser-broker hawserctl hawserd; do
         quietly within "$new" $name --version
     done
     quietly within "$new" hawser-fabric --help
+    quietly within "$new" hawser-slurm --help
+    expect "Slurm's hooks are executable" test -x "$new/usr/lib/hawser/slurm/task-prolog"
     expect "hawser-fabric measures nothing without perftest" not quietly within "$new" hawser-fabric measure host
     expect "it names the missing package" grep -q 'install the package perftest' "$work/output"
     expect "the broker's package suggests perftest" test "$(dpkg-deb -f "${deb[broker]}" Suggests)" = perftest
@@ -100,12 +102,11 @@ upgrade_host() {
     # The mode of earlier versions.
     chmod 0644 "$new/etc/hawser/broker.conf"
     chown 0:0 "$new/etc/hawser/broker.conf"
-    for name in common broker hypervisor; do
+    for name in common broker hypervisor slurm; do
         newer "${deb[$name]}" 9.9
-        mv "$work/newer/hawser-${name}_9.9_amd64.deb" "$new/tmp/"
+        mv "$work/newer/hawser-${name}"_9.9_*.deb "$new/tmp/"
     done
-    quietly within "$new" dpkg --force-depends -i /tmp/hawser-common_9.9_amd64.deb /tmp/hawser-broker_9.9_amd64.deb \
-        /tmp/hawser-hypervisor_9.9_amd64.deb
+    quietly within "$new" sh -c 'dpkg --force-depends -i /tmp/hawser-*_9.9_*.deb'
     expect "an upgrade keeps broker.conf" cmp -s "$work/edited" "$new/etc/hawser/broker.conf"
     expect_conf "an upgrade takes broker.conf from other users" "640 0 $hawser_gid"
     chmod 0600 "$new/etc/hawser/broker.conf"
@@ -113,9 +114,9 @@ upgrade_host() {
     quietly within "$new" dpkg -i --force-depends /tmp/hawser-broker_9.9_amd64.deb
     expect_conf "an upgrade leaves a mode of the administrator's that gives others no right" "600 0 0"
     expect "an upgrade keeps the database" test -s "$state/broker.mv.db"
-    quietly within "$new" dpkg -r hawser-hypervisor hawser-broker hawser-common
+    quietly within "$new" dpkg -r hawser-slurm hawser-hypervisor hawser-broker hawser-common
     expect "removing keeps the database" test -s "$state/broker.mv.db"
-    quietly within "$new" dpkg -P hawser-hypervisor hawser-broker hawser-common
+    quietly within "$new" dpkg -P hawser-slurm hawser-hypervisor hawser-broker hawser-common
     nothing_but_the_user "the host packages"
 }
 

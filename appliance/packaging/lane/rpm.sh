@@ -18,7 +18,7 @@ Version: 1
 Release: 1
 Summary: Packages of a distribution
 License: none
-Provides: glibc(x86-64) = 2.34, /bin/sh, shadow-utils, libvirt-libs, curl
+Provides: glibc(x86-64) = 2.34, /bin/sh, bash, shadow-utils, libvirt-libs, curl
 %description
 Stands for packages of a distribution, by name.
 %files
@@ -28,10 +28,10 @@ SPEC
     rpm_version=$(rpm -qp --queryformat '%{VERSION}' "$packages"/hawser-guest-*.rpm 2> /dev/null)
     expect "a version of the tree sorts before the release in RPM, too" \
         test "$(rpm --eval "%{lua: print(rpm.vercmp('$rpm_version', '${rpm_version%%~*}'))}")" = -1
-    repository_dnf install hawser-guest hawser-broker hawser-hypervisor
+    repository_dnf install hawser-guest hawser-broker hawser-hypervisor hawser-slurm
     expect "the broker's package suggests perftest" grep -qx perftest <<< "$(rpm -qp --suggests "$packages"/hawser-broker-*.rpm 2> /dev/null)"
     for file in usr/lib/hawser/guest/libcuda.so.1 usr/lib/hawser/runtime/bin/java usr/bin/hawser-broker usr/bin/hawser-fabric \
-        etc/libvirt/hooks/qemu.d/50-hawser; do
+        etc/libvirt/hooks/qemu.d/50-hawser usr/lib/hawser/slurm/prolog; do
         expect "dnf has installed $file" test -e "$work/dnf/$file"
     done
     expect "Java is executable" test -x "$work/dnf/usr/lib/hawser/runtime/lib/jspawnhelper"
@@ -65,14 +65,14 @@ install_by_rpm() {
     echo "# edited" >> "$new/etc/hawser/guest.toml"
     with_rpm -U --force "$packages"/hawser-guest-*.rpm
     expect "an upgrade keeps an edited configuration" grep -q "^# edited" "$new/etc/hawser/guest.toml"
-    with_rpm -V hawser-common hawser-broker hawser-hypervisor
+    with_rpm -V hawser-common hawser-broker hawser-hypervisor hawser-slurm
     echo "# edited" >> "$new/etc/hawser/broker.conf"
     chmod 0644 "$new/etc/hawser/broker.conf"
     chown 0:0 "$new/etc/hawser/broker.conf"
     with_rpm -U --force "$packages"/hawser-broker-*.rpm
     expect "an upgrade keeps an edited broker.conf" grep -q "^# edited" "$new/etc/hawser/broker.conf"
     expect_conf "an upgrade takes broker.conf from other users" "640 0 $hawser_gid"
-    with_rpm -e hawser-guest hawser-broker hawser-hypervisor hawser-common
+    with_rpm -e hawser-guest hawser-broker hawser-hypervisor hawser-slurm hawser-common
     rm -f "$new"/etc/hawser/{guest.toml,broker.conf}.rpmsave
     rmdir "$new/etc/hawser" 2> /dev/null || true
     nothing_but_the_user "the .rpm packages"
