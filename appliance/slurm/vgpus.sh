@@ -58,23 +58,13 @@ create() {
         --label "slurm.user=${SLURM_JOB_USER:-}" --fields name
 }
 
-# Sets `use` to the figures of the vGPU $2 of the broker or pool $1. Each broker of a pool knows the sessions that it has had itself.
-use_of() {
-    local url
-    use=''
-    for url in ${1//,/ }; do
-        ask "$url" vgpus statistics "$2" --fields gpuTimeMs,peakBytes,bytesIn,bytesOut,kernels && use+="$answer "
-    done
-    return 0
-}
-
 # Deletes the vGPUs that the file of job $1 names, and adds their use to the job's accounting. Keeps the file, for the sweep, if a broker does
 # not answer.
 finish_job() {
     local job=$1 broker name status left='' problem use sums=(0 0 0 0 0) i count=0 value
     while read -r broker name; do
-        use_of "$broker" "$name"
-        status=0
+        use='' status=0
+        ! ask "$broker" vgpus statistics "$name" --fields gpuTimeMs,peakBytes,bytesIn,bytesOut,kernels || use=$answer
         ask "$broker" vgpus delete "$name" --force --yes || status=$?
         case $status in
             0)

@@ -7,6 +7,7 @@ import io.hawser.broker.model.PeerBroker;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.move.Receptions;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.session.VgpuUsage;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.store.PeerStore;
 import io.hawser.broker.vgpu.VgpuDraft;
@@ -14,6 +15,7 @@ import java.sql.SQLException;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.jboss.logging.Logger;
 
@@ -28,6 +30,7 @@ public final class Errands {
     private static final long LONG_LOOK_MS = 500;
     private static final long SHORT_NS = TimeUnit.SECONDS.toNanos(5);
 
+    private final Executor loop;
     private final Database database;
     private final BrokerPool pool;
     private final VgpuService service;
@@ -42,6 +45,10 @@ public final class Errands {
         MOVE_VGPU,
         DRAIN_BROKER,
         UNDRAIN_BROKER,
+        /** What the sessions of a vGPU have used at its broker. */
+        USE_OF_VGPU,
+        /** What the sessions of a vGPU have used at the asking broker, before its move. */
+        ADD_USE_OF_VGPU,
         /** A vGPU comes from the asking broker. */
         RECEIVE_VGPU,
         /** It does not come after all. */
@@ -64,12 +71,13 @@ public final class Errands {
      * @param session id; 0 for a vGPU.
      * @param move to other GPUs, for a vGPU that moves; null otherwise.
      * @param wish of a vGPU that comes; null otherwise.
+     * @param used by the sessions of a vGPU that has come; null otherwise.
      */
     record Request(What what, String vgpu, VgpuDraft draft, boolean force, String expectedOwner, long session,
-        MoveService.Wish move, Receptions.Wish wish) {
+        MoveService.Wish move, Receptions.Wish wish, VgpuUsage used) {
         /** A request of the other kinds. */
         Request(What what, String vgpu, VgpuDraft draft, boolean force, String expectedOwner, long session) {
-            this(what, vgpu, draft, force, expectedOwner, session, null, null);
+            this(what, vgpu, draft, force, expectedOwner, session, null, null, null);
         }
 
         /** The end of a session. */
@@ -79,7 +87,7 @@ public final class Errands {
 
         /** A move of a vGPU. */
         static Request move(String vgpu, MoveService.Wish move) {
-            return new Request(What.MOVE_VGPU, vgpu, null, false, null, 0, move, null);
+            return new Request(What.MOVE_VGPU, vgpu, null, false, null, 0, move, null, null);
         }
 
         /** An act on the asked broker. */
@@ -89,7 +97,17 @@ public final class Errands {
 
         /** The arrival of a vGPU, or its end. */
         static Request arrival(What what, Receptions.Wish wish) {
-            return new Request(what, wish.vgpu(), null, false, null, 0, null, wish);
+            return new Request(what, wish.vgpu(), null, false, null, 0, null, wish, null);
+        }
+
+        /** The question for the use of a vGPU. */
+        static Request use(String vgpu) {
+            return new Request(What.USE_OF_VGPU, vgpu, null, false, null, 0);
+        }
+
+        /** The use of a vGPU before its move. */
+        static Request used(String vgpu, VgpuUsage used) {
+            return new Request(What.ADD_USE_OF_VGPU, vgpu, null, false, null, 0, null, null, used);
         }
     }
 
@@ -114,7 +132,8 @@ public final class Errands {
     /** An answer; no kind is success, whose message is the result. */
     private record Answer(VgpuException.Kind kind, String message) {}
 
-    Errands(Database database, BrokerPool pool, VgpuService service, SessionRegistry sessions) {
+    Errands(Executor loop, Database database, BrokerPool pool, VgpuService service, SessionRegistry sessions) {
+        this.loop = loop;
         this.database = database;
         this.pool = pool;
         this.service = service;
@@ -246,6 +265,9 @@ public final class Errands {
             case MOVE_VGPU -> moves.move(request.vgpu, request.move);
             case DRAIN_BROKER -> moves.drain();
             case UNDRAIN_BROKER -> moves.undrain();
+            case USE_OF_VGPU -> CompletableFuture.supplyAsync(() -> sessions.usage(request.vgpu), loop);
+            case ADD_USE_OF_VGPU -> CompletableFuture.runAsync(() -> sessions.addUsage(request.vgpu, request.used),
+                loop);
             case RECEIVE_VGPU -> moves.receive(request.wish);
             case CANCEL_VGPU -> moves.cancel(request.wish);
         };

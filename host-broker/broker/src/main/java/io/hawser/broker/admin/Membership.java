@@ -116,7 +116,7 @@ public final class Membership implements AutoCloseable {
             parts.hasRegion, parts.receptions, me);
         places = new PoolPlaces(pool, acts, new AppliedWaits(database), parts.vgpus);
         whereabouts = new Whereabouts(parts.loop, acts, pool);
-        errands = new Errands(database, pool, parts.service, parts.sessions);
+        errands = new Errands(parts.loop, database, pool, parts.service, parts.sessions);
         parts.moveService.join(new Transfers(new Transfers.Parts(parts.loop, acts, database, parts.service, parts.moves,
             parts.receptions, new PeerLinks(parts.loop, config.tls().authorities()), parts.hasRegion), pool, errands,
             places));

@@ -3,6 +3,7 @@ package io.hawser.broker.admin;
 import io.hawser.broker.model.PeerBroker;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.model.VgpuView;
+import io.hawser.broker.session.VgpuUsage;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -82,5 +83,15 @@ public final class PoolView {
     public CompletableFuture<Void> remove(String broker) {
         return membership.map(member -> member.places().remove(broker)).orElseGet(() -> CompletableFuture.failedFuture(
             new VgpuException(VgpuException.Kind.MISSING, "the broker is alone and has no pool")));
+    }
+
+    /**
+     * What the sessions of another broker's vGPU have used.
+     *
+     * @return empty when no other broker that answers has the vGPU.
+     */
+    public Optional<CompletableFuture<VgpuUsage>> usage(String vgpu) {
+        return membership.flatMap(member -> member.pool().holder(vgpu).map(broker -> member.errands().askFor(broker,
+            Errands.Request.use(vgpu), VgpuUsage.class)));
     }
 }

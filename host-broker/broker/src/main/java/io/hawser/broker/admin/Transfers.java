@@ -12,6 +12,7 @@ import io.hawser.broker.move.Held;
 import io.hawser.broker.move.Moves;
 import io.hawser.broker.move.Receptions;
 import io.hawser.broker.move.Transfer;
+import io.hawser.broker.session.VgpuUsage;
 import io.hawser.broker.store.ArrivalStore;
 import io.hawser.broker.store.Database;
 import io.hawser.broker.store.PoolLog;
@@ -177,6 +178,7 @@ final class Transfers implements Errands.MoveActs {
         private final String id = UUID.randomUUID().toString();
         private final byte[] ticket = Secrets.random(RecordLayout.TICKET_BYTES);
         private Receptions.Wish wish;
+        /** The vGPU is gone, and the other broker knows what it has used here. */
         private volatile CompletableFuture<Void> released = CompletableFuture.completedFuture(null);
 
         Sending(Transfer transfer, PeerBroker peer, String gpu) {
@@ -268,8 +270,18 @@ final class Transfers implements Errands.MoveActs {
             return parts.acts.onLoop(() -> {
                 MoveOutcome outcome = transfer.commit(home);
                 LOG.infof("vGPU %s is now at broker %s", vgpu, peer.name());
-                released = parts.service.release(vgpu, "the vGPU has moved to another broker: broker=" + peer.name());
+                released = parts.service.release(vgpu, "the vGPU has moved to another broker: broker=" + peer.name())
+                    .thenCompose(used -> tell(used.without(outcome.sessions())));
                 return outcome;
+            });
+        }
+
+        /** Lets the other broker count what the sessions have used here. */
+        private CompletableFuture<Void> tell(VgpuUsage used) {
+            return errands.ask(peer, Errands.Request.used(vgpu, used)).exceptionally(failure -> {
+                LOG.errorf("the use of vGPU %s before its move is not counted: broker=%s %s: %s", vgpu, peer.name(),
+                    used, cause(failure).getMessage());
+                return null;
             });
         }
 

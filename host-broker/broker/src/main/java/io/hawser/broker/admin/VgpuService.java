@@ -13,6 +13,7 @@ import io.hawser.broker.model.VgpuView;
 import io.hawser.broker.region.RegionView;
 import io.hawser.broker.region.Regions;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.session.VgpuUsage;
 import io.hawser.broker.store.PoolLog;
 import io.hawser.broker.store.VgpuStore;
 import io.hawser.broker.token.TokenTable;
@@ -345,22 +346,24 @@ public final class VgpuService {
     /**
      * Removes a vGPU that another broker has now, after the end of what is left of its sessions. Event loop only.
      *
-     * @return completes when it is gone, also when that fails.
+     * @return completes with what its sessions have used here, when it is gone; with nothing when that fails.
      */
-    CompletableFuture<Void> release(String name, String reason) {
+    CompletableFuture<VgpuUsage> release(String name, String reason) {
         table.shut(name, reason);
         return regions.removeAll(name, reason).thenCompose(now -> sessions.endAll(name, reason)).thenCompose(
-            now -> acts.<Void>submit(() -> {
-                acts.onLoop(() -> {
+            now -> acts.submit(() -> {
+                VgpuUsage used = acts.onLoop(() -> {
+                    VgpuUsage last = sessions.usage(name);
                     images.forget(name);
                     ledgers.forget(name);
-                    return settle(table.remove(name));
+                    settle(table.remove(name));
+                    return last;
                 });
                 pool.uncertain(); // it may have come back meanwhile
-                return null;
+                return used;
             })).exceptionally(failure -> {
                 LOG.errorf(failure, "vGPU %s could not be given up", name);
-                return null;
+                return VgpuUsage.NONE;
             });
     }
 

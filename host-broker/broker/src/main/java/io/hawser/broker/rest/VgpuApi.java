@@ -48,11 +48,11 @@ public interface VgpuApi {
     @Needs(Role.VIEWER)
     VgpuInfo getVgpu(@PathParam("name") String name);
 
-    /** The totals of a vGPU's sessions; 404 when it does not exist. */
+    /** The totals of a vGPU's sessions; 404 when it does not exist, 503 when its broker does not answer. */
     @GET
     @Path("/vgpus/{name}/statistics")
     @Needs(Role.VIEWER)
-    VgpuStatistics getVgpuStatistics(@PathParam("name") String name);
+    CompletionStage<VgpuStatistics> getVgpuStatistics(@PathParam("name") String name);
 
     /** Changes the given fields; 412 when the owner is not the expected one. */
     @PATCH

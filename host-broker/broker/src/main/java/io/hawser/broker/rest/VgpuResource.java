@@ -1,9 +1,11 @@
 package io.hawser.broker.rest;
 
+import io.hawser.broker.admin.PoolView;
 import io.hawser.broker.admin.TokenService;
 import io.hawser.broker.admin.VgpuService;
 import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.session.SessionRegistry;
+import io.hawser.broker.session.VgpuUsage;
 import io.hawser.broker.vgpu.VgpuTable;
 import io.hawser.broker.view.PoolInventory;
 import io.hawser.broker.view.TokenInfo;
@@ -16,6 +18,7 @@ import jakarta.ws.rs.WebApplicationException;
 import jakarta.ws.rs.core.Response;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
@@ -30,6 +33,8 @@ public class VgpuResource implements VgpuApi {
     VgpuInventory inventory;
     @Inject
     PoolInventory pool;
+    @Inject
+    PoolView members;
     @Inject
     SessionRegistry sessions;
     @Inject
@@ -67,9 +72,11 @@ public class VgpuResource implements VgpuApi {
     }
 
     @Override
-    public VgpuStatistics getVgpuStatistics(String name) {
-        return vgpus.find(name).map(view -> VgpuStatistics.of(sessions.usage(name)))
-            .orElseThrow(() -> problem(VgpuException.missing(name)));
+    public CompletionStage<VgpuStatistics> getVgpuStatistics(String name) {
+        Optional<CompletableFuture<VgpuUsage>> elsewhere = members.usage(name);
+        return withStatus(elsewhere.orElseGet(() -> vgpus.find(name).isPresent()
+            ? CompletableFuture.completedFuture(sessions.usage(name))
+            : CompletableFuture.failedFuture(VgpuException.missing(name))).thenApply(VgpuStatistics::of));
     }
 
     @Override

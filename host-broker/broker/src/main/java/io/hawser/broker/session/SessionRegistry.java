@@ -87,7 +87,7 @@ public final class SessionRegistry {
     private volatile long startedCount;
     // Guarded by this, together with the removal of sessions: a reader never sees a total shrink.
     private WorkerStats retired = WorkerStats.NONE;
-    private final Map<String, VgpuUsage> usages = new HashMap<>(); // without running sessions' totals; guarded as well
+    private final Usages usages = new Usages();
 
     /**
      * Makes an empty registry.
@@ -117,9 +117,7 @@ public final class SessionRegistry {
     /** Applies a change of a vGPU to its sessions. */
     private void apply(VgpuView before, VgpuView after) {
         if (after == null) {
-            synchronized (this) {
-                usages.remove(before.vgpu().name());
-            }
+            usages.remove(before.vgpu().name());
             return;
         }
         Vgpu vgpu = after.vgpu();
@@ -340,9 +338,7 @@ public final class SessionRegistry {
     public void run(Session session, Worker worker) {
         startedCount++;
         Guest guest = session.view().guest();
-        synchronized (this) {
-            usages.merge(guest.vgpu(), VgpuUsage.NONE.withSession(), (usage, one) -> usage.withSession());
-        }
+        usages.start(guest.vgpu());
         LOG.infof("session %d started: vgpu=%s gpus=%s carrier=%s key=%s peer=%s program=%s host=%s pid=%d worker=%d "
             + "workerPid=%d", session.id(), guest.vgpu(), String.join(",", session.view().gpus()),
             guest.carrier().label(), guest.keyId(), guest.peer(), guest.program(), guest.host(), guest.pid(),
@@ -471,7 +467,7 @@ public final class SessionRegistry {
             session.removeSlot();
             WorkerStats totals = session.view().statistics().retired();
             retired = retired.plus(totals);
-            usages.computeIfPresent(session.vgpu(), (name, usage) -> usage.plus(totals));
+            usages.end(session.vgpu(), totals);
             sessions.remove(session.id());
         }
         if (!session.markEndLogged()) {
@@ -516,7 +512,7 @@ public final class SessionRegistry {
 
     /** The use of a vGPU by its sessions. Any thread. */
     public synchronized VgpuUsage usage(String vgpu) {
-        VgpuUsage usage = usages.getOrDefault(vgpu, VgpuUsage.NONE);
+        VgpuUsage usage = usages.of(vgpu);
         for (Session session : sessions.values()) {
             if (session.vgpu().equals(vgpu)) {
                 usage = usage.plus(session.view().statistics());
@@ -526,8 +522,13 @@ public final class SessionRegistry {
     }
 
     /** Notes the memory that each vGPU's sessions hold now. Each second. */
-    public synchronized void sampleMemory() {
-        usages.replaceAll((vgpu, usage) -> usage.withBytes(ledgers.usedBytes(vgpu)));
+    public void sampleMemory() {
+        usages.sample(ledgers::usedBytes);
+    }
+
+    /** Counts what a vGPU has used at another broker, if it is here. Event loop only. */
+    public void addUsage(String vgpu, VgpuUsage more) {
+        vgpus.find(vgpu).ifPresent(here -> usages.add(vgpu, more));
     }
 
     /**

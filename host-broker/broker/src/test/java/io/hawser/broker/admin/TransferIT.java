@@ -184,6 +184,15 @@ class TransferIT {
         assertEquals(0, done(right.broker().moveService().running()));
     }
 
+    /** Asserts what the vGPU's sessions have used, as both brokers tell it. */
+    private void assertUse(int sessions, int calls) {
+        await("the calls", () -> right.broker().sessions().usage("v").totals().calls() == calls);
+        assertEquals(sessions, right.broker().sessions().usage("v").sessions());
+        assertEquals(right.broker().sessions().usage("v"),
+            done(new PoolView(left.broker().membership()).usage("v").orElseThrow()));
+        assertEquals(0, left.broker().sessions().usage("v").sessions());
+    }
+
     private void assertAtLeft(TestGuest guest, int bytes) throws Exception {
         assertTotal(guest, bytes);
         assertEquals(SessionState.RUNNING, session(left).state());
@@ -224,6 +233,7 @@ class TransferIT {
                     + "v.broker = b.id and b.name = 'right'"));
                 assertEquals("right", pool(left).brokerName("v"));
                 assertNothingIsLeft();
+                assertUse(1, 15 + 10); // of the worker at the left broker, and of that at the right one
                 try (TestGuest second = new TestGuest(right.broker())) {
                     second.handshake(token.token().keyId(), token.secret());
                     assertEquals(RecordLayout.CONTROL_WELCOME, second.receive().opcode());
