@@ -202,10 +202,11 @@ class PoolIT {
     @ValueSource(booleans = {false, true})
     void shouldMoveARunningProgramToOtherBrokers(boolean tls) throws Exception {
         String name = tls ? "roaming-tls" : "roaming";
+        int rounds = 300;
         Path token = vgpu("left", name, "left");
         String brokers = tls ? "tls://" + broker("left").guestTls() : broker("left").guest();
-        try (GuestProgram guest = GuestProgram.start(environment(brokers, token), "drv_idle_rounds", "--rounds", "300",
-            "--pause-ms", "20", "--mib", "20")) {
+        try (GuestProgram guest = GuestProgram.start(environment(brokers, token), "drv_idle_rounds", "--rounds",
+            Integer.toString(rounds), "--pause-ms", "20", "--mib", "20")) {
             awaitMore(name, "left", "kernels", 0);
             for (String to : List.of("right", "middle", "left")) {
                 JsonNode moved = move("middle", name, to);
@@ -216,6 +217,9 @@ class PoolIT {
             guest.await().assertPassed();
         }
         Await.until("no session", () -> session(name, "left").isMissingNode() ? "" : "it is there");
+        JsonNode used = broker("right").get("/api/v1/vgpus/" + name + "/statistics");
+        assertTrue(used.path("kernels").asLong() >= rounds, "of all brokers: " + used);
+        assertEquals(1, used.path("sessions").asInt(), used::toString);
         run(environment(brokers, token), "drv_vector_add").assertPassed();
     }
 
@@ -243,7 +247,7 @@ class PoolIT {
         try (GuestProgram guest = GuestProgram.start(environment(broker("left").guest(), token), "drv_idle_rounds",
             "--rounds", "150", "--pause-ms", "20", "--mib", "8")) {
             awaitMore("drained", "middle", "kernels", 0);
-            JsonNode drained = broker("middle").post("/api/v1/brokers/middle/drain", NOTHING, 200);
+            JsonNode drained = broker("left").post("/api/v1/brokers/middle/drain", NOTHING, 200);
             assertTrue(of(drained.path("moved"), "vgpu").contains("drained"), drained::toString);
             assertTrue(of(drained.path("stayed"), "vgpu").contains("own-middle"), drained::toString);
             String now = broker("left").vgpu("drained").path("broker").asText();
@@ -251,8 +255,28 @@ class PoolIT {
             awaitMore("drained", now, "kernels", 0);
             guest.await().assertPassed();
         } finally {
-            broker("middle").post("/api/v1/brokers/middle/undrain", NOTHING, 200);
+            broker("left").post("/api/v1/brokers/middle/undrain", NOTHING, 200);
         }
+    }
+
+    /** Afterwards only the vGPU of its settings is at the middle broker. */
+    @Test
+    @Order(LAST + 1)
+    void shouldRebalance() throws Exception {
+        Path token = vgpu("left", "balanced", "left");
+        try (GuestProgram guest = GuestProgram.start(environment(broker("left").guest(), token), "drv_idle_rounds",
+            "--rounds", "300", "--pause-ms", "20", "--mib", "8")) {
+            awaitMore("balanced", "left", "kernels", 0);
+            ObjectNode plan = JsonNodeFactory.instance.objectNode().put("dryRun", true);
+            Await.until("moves that are worth while", () -> {
+                JsonNode planned = broker("right").post("/api/v1/rebalance", plan, 200);
+                return of(planned.path("steps"), "toBroker").contains("middle") ? "" : planned.toString();
+            });
+            JsonNode done = broker("right").post("/api/v1/rebalance", NOTHING, 200);
+            assertEquals(Set.of("moved"), Set.copyOf(of(done.path("steps"), "state")), done::toString);
+            guest.await().assertPassed();
+        }
+        assertEquals(List.of(), of(broker("left").post("/api/v1/rebalance", NOTHING, 200).path("steps"), "vgpu"));
     }
 
     /** The name of the new vGPU; empty when no GPU has room. */
@@ -292,7 +316,7 @@ class PoolIT {
     }
 
     @Test
-    @Order(LAST + 1)
+    @Order(LAST + 2)
     void shouldServeTheVgpusOfAKilledBrokerElsewhereAndTakeItBackAsAMember() throws Exception {
         Path idle = vgpu("left", "idle", "right");
         Path used = vgpu("left", "used", "right");
@@ -331,7 +355,7 @@ class PoolIT {
     }
 
     @Test
-    @Order(LAST + 2)
+    @Order(LAST + 3)
     void shouldKeepSessionsWhileTheDatabaseIsAway() throws Exception {
         Path token = vgpu("left", "steady", "left");
         try (GuestProgram guest = GuestProgram.start(environment(broker("middle").guest(), token), "tenant", "--rounds",

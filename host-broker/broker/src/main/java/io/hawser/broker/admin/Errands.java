@@ -45,9 +45,9 @@ public final class Errands {
         MOVE_VGPU,
         DRAIN_BROKER,
         UNDRAIN_BROKER,
-        /** What the sessions of a vGPU have used at its broker. */
+        /** Asks for the use of a vGPU. */
         USE_OF_VGPU,
-        /** What the sessions of a vGPU have used at the asking broker, before its move. */
+        /** The use of a vGPU before it has moved here. */
         ADD_USE_OF_VGPU,
         /** A vGPU comes from the asking broker. */
         RECEIVE_VGPU,

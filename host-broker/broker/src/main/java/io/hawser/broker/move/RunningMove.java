@@ -11,6 +11,6 @@ interface RunningMove {
     /** One of the move's workers, or another one, has ended. */
     void onExit(Worker worker, String reason);
 
-    /** Ends the move for a reason of the broker; what can stay stays where it is. */
+    /** Ends the move for a reason of the broker. Sessions whose source still has them stay there. */
     void fail(String reason);
 }

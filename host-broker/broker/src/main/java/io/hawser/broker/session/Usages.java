@@ -5,7 +5,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.function.ToLongFunction;
 
-/** What each vGPU's sessions have used, without the totals of running ones. Thread-safe. */
+/** The use of each vGPU, without the totals of running sessions. Thread-safe. */
 final class Usages {
     private final Map<String, VgpuUsage> usages = new HashMap<>();
 

@@ -3,8 +3,8 @@ package io.hawser.broker.session;
 import io.hawser.broker.model.WorkerStats;
 
 /**
- * What the sessions of a vGPU have used since the vGPU was created or the broker started, running sessions included. It
- * goes with the vGPU to another broker of the pool.
+ * The use of a vGPU by its sessions, running ones included, since it was created or the broker started. It goes with
+ * the vGPU to another broker of the pool.
  *
  * @param sessions number of sessions that got a worker.
  * @param peakBytes the most device memory that they held at a time, of samples each second.

@@ -13,6 +13,6 @@ interface DepartingSlabs {
      */
     void leave(StateWriter state) throws IOException;
 
-    /** Ends the way; what has not been sent stays. The session can go on afterwards. */
+    /** Ends the way. Slabs that are not sent yet stay, and the session can go on afterwards. */
     void end();
 }
