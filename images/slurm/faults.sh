@@ -45,7 +45,11 @@ check_one_answers() {
     result="jobs ${ids[*]}"
 }
 are_silent() { is_silent "$1" "$2" && is_silent "$1" "$3"; }
-has_some_use() { result=$(field_of "$1" AdminComment) && [[ $result =~ ^hawser:\ vgpus=1\ .*kernels=[1-9] ]]; }
+# Whether job $1 of one task has half the use of the earlier job of two tasks, when all brokers answered.
+has_some_use() {
+    result=$(field_of "$1" AdminComment) && [[ $result =~ ^hawser:\ vgpus=1\ .*kernels=([1-9][0-9]*)$ ]] &&
+        [ "$((2 * BASH_REMATCH[1]))" = "$counted_kernels" ]
+}
 
 # The node's Prolog cannot reach the brokers: the job is requeued with a reason, in time, and the node stays in use.
 check_node_away() {

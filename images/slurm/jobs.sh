@@ -78,6 +78,7 @@ check_two_tasks() {
 
 check_accounting() {
     await 60 has_use "$counted_job"
+    counted_kernels=${result##*kernels=}
 }
 has_use() {
     result=$(field_of "$1" AdminComment)
