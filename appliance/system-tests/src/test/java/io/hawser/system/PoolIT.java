@@ -193,9 +193,22 @@ class PoolIT {
         return found[0];
     }
 
+    /** Moves a vGPU; repeats the request while its guest is busy, which on a slow machine a call may keep it. */
     private static JsonNode move(String asked, String vgpu, String to) throws Exception {
-        return broker(asked).post("/api/v1/vgpus/" + vgpu + "/move", JsonNodeFactory.instance.objectNode()
-            .put("broker", to), 200);
+        JsonNode[] moved = {null};
+        Await.until("the move of " + vgpu, () -> {
+            try {
+                moved[0] = broker(asked).post("/api/v1/vgpus/" + vgpu + "/move", JsonNodeFactory.instance.objectNode()
+                    .put("broker", to), 200);
+                return "";
+            } catch (IOException e) {
+                if (e.getMessage().contains("the guest is not quiet after 1000 ms")) {
+                    return e.getMessage();
+                }
+                throw e;
+            }
+        });
+        return moved[0];
     }
 
     @ParameterizedTest
