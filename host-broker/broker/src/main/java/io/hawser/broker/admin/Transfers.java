@@ -99,9 +99,11 @@ final class Transfers implements Errands.MoveActs {
     }
 
     private <T> CompletableFuture<T> toPeer(String broker, Function<PeerBroker, CompletableFuture<T>> ask) {
-        Optional<PeerBroker> peer = pool.brokers().stream().filter(one -> one.name().equals(broker)).findFirst();
-        return peer.map(ask).orElseGet(() -> CompletableFuture.failedFuture(VgpuException.invalid(
-            "the pool must have the broker: broker=" + Texts.shown(broker))));
+        try {
+            return ask.apply(named(broker));
+        } catch (VgpuException e) {
+            return CompletableFuture.failedFuture(e);
+        }
     }
 
     @Override
@@ -151,9 +153,13 @@ final class Transfers implements Errands.MoveActs {
         }).thenCompose(home -> send(vgpu, pool.broker(home.broker()).orElseThrow().name(), home.gpus().getFirst()));
     }
 
+    private PeerBroker named(String name) throws VgpuException {
+        return pool.brokers().stream().filter(one -> one.name().equals(name)).findFirst().orElseThrow(
+            () -> VgpuException.invalid("the pool must have the broker: broker=" + Texts.shown(name)));
+    }
+
     private PeerBroker peer(String name) throws VgpuException {
-        PeerBroker peer = pool.brokers().stream().filter(one -> one.name().equals(name)).findFirst()
-            .orElseThrow(() -> VgpuException.invalid("the pool must have the broker: broker=" + name));
+        PeerBroker peer = named(name);
         if (peer.isSilent()) {
             throw VgpuException.conflict("a vGPU's new broker must answer: broker=" + name + " silentMs="
                 + peer.silence().toMillis());
