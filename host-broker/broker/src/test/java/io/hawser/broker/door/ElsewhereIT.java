@@ -64,8 +64,10 @@ class ElsewhereIT {
             certificate.toString(), "hawser.tls.key",
             certificates.key("server").toString())), TOKENS, null, null, null, listener(), TestBroker.DESCRIPTION_HASH,
             (vgpu, overTls, opens) -> {
+                // First: the test changes the answer for the next guest as soon as it has the question.
+                CompletableFuture<String> its = answer;
                 QUESTIONS.add(new Question(vgpu, overTls, opens));
-                return answer == null ? CompletableFuture.completedFuture(overTls ? TLS : PLAIN) : answer;
+                return its == null ? CompletableFuture.completedFuture(overTls ? TLS : PLAIN) : its;
             }, null);
         door.open();
     }
