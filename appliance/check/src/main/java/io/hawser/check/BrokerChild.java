@@ -174,6 +174,20 @@ final class BrokerChild implements AutoCloseable {
         }
     }
 
+    /** @throws CheckException if the broker refuses. */
+    void delete(String path) {
+        try {
+            HttpURLConnection connection = open(path);
+            connection.setRequestMethod("DELETE");
+            int status = connection.getResponseCode();
+            if (status >= HttpURLConnection.HTTP_BAD_REQUEST) {
+                throw new CheckException("the broker answers DELETE " + path + " with " + status + "\n" + logEnd());
+            }
+        } catch (IOException e) {
+            throw new CheckException("the broker does not answer DELETE " + path + ": " + e + "\n" + logEnd(), e);
+        }
+    }
+
     private HttpURLConnection open(String path) throws IOException {
         HttpURLConnection connection = (HttpURLConnection) URI.create(http + path).toURL().openConnection();
         connection.setConnectTimeout(HTTP_TIMEOUT_MS);

@@ -105,6 +105,12 @@ final class Guests {
      * @param way null: without a GPU's libraries, for a script that asks for none.
      */
     Started startScript(Way way, BrokerChild broker, String python, Path script, List<String> arguments) {
+        return startScript(way, broker, python, script, arguments, null);
+    }
+
+    /** The same for a script of this vGPU; null is the default one. */
+    Started startScript(Way way, BrokerChild broker, String python, Path script, List<String> arguments,
+        String vgpu) {
         Path base = folder.resolve("%04d-%s.%s".formatted(COUNT.incrementAndGet(), script.getFileName(),
             way == null ? "none" : way.label()));
         Path out = base.resolveSibling(base.getFileName() + ".out");
@@ -115,7 +121,7 @@ final class Guests {
         environment.put("PYTHONDONTWRITEBYTECODE", "1");
         List<String> command = new ArrayList<>();
         if (way != null && way != Way.NATIVE) {
-            environment.putAll(guestEnvironment(way, broker, null, statistics));
+            environment.putAll(guestEnvironment(way, broker, vgpu, statistics));
             environment.remove("LD_LIBRARY_PATH"); // hawser run needs none
             command.addAll(List.of(installation.command().toString(), "run"));
         }

@@ -1,6 +1,5 @@
 package io.hawser.check;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
@@ -16,7 +15,6 @@ final class MovesCheck {
     private static final String PROGRAM = "drv_idle_rounds";
     private static final String SCRIPT = "torch_steps.py";
     private static final String HELPERS = "hawser_cases.py";
-    private static final String VGPU = "/api/v1/vgpus/default";
     private static final Pattern LONGEST =
         Pattern.compile("^# measured: the longest time between two rounds was ([0-9.]+) ms", Pattern.MULTILINE);
     private static final Pattern SLOWEST = Pattern.compile("^slowest step: ([0-9.]+) ms", Pattern.MULTILINE);
@@ -34,8 +32,7 @@ final class MovesCheck {
     private final Guests guests;
     private final HeldPrograms held;
     private final List<String> skipped = new ArrayList<>();
-    private BrokerChild broker;
-    private List<String> gpus = List.of(); // UUIDs
+    private MovesBrokers brokers;
 
     MovesCheck(MovesOptions options, Installation installation, Children children, Workplace workplace,
         Progress progress) {
@@ -52,11 +49,8 @@ final class MovesCheck {
     MovesReport run() {
         Instant began = Instant.now();
         List<MovesRun> runs = new ArrayList<>();
-        startBroker();
+        start();
         try {
-            List<String> uuids = new ArrayList<>();
-            broker.get("/api/v1/gpus").forEach(gpu -> uuids.add(gpu.path("uuid").asText()));
-            gpus = uuids;
             for (String set : options.sets()) {
                 if (set.equals(MovesOptions.MEMORY)) {
                     runs.add(memory());
@@ -65,13 +59,14 @@ final class MovesCheck {
                 }
             }
         } finally {
-            broker.close();
+            brokers.close();
         }
-        return new MovesReport(began, Machine.here(), options, gpus.size(), runs, skipped, broker.defects());
+        return new MovesReport(began, Machine.here(), options, brokers.places(), brokers.gpus(), runs, skipped,
+            brokers.defects());
     }
 
-    private void startBroker() {
-        List<String> settings = new ArrayList<>(List.of("-Dhawser.vgpus.default.gpus=any"));
+    private void start() {
+        List<String> settings = new ArrayList<>();
         if (!options.isNvidia()) {
             settings.add("-Dhawser.gpu.software.devices=2");
         }
@@ -84,20 +79,15 @@ final class MovesCheck {
             settings.add("-D" + PythonLibraries.SETTING + "=" + folders);
         }
         options.settings().forEach(setting -> settings.add("-D" + setting));
-        progress.phase("starting a broker");
-        broker = BrokerChild.start(installation, children, workplace, cuda.brokerEnvironment(), options.backend(),
-            "moves", 2, settings);
+        progress.phase(options.database().isEmpty() ? "starting a broker" : "starting two brokers");
+        brokers = MovesBrokers.start(installation, children, workplace, cuda, options, settings);
     }
 
-    /** Moves the vGPU once, to the other GPU if there is one. */
     private void move(String set, List<Long> moveMs, List<String> reasons) {
-        String here = broker.get(VGPU).path("placedGpus").path(0).asText();
-        String to = gpus.stream().filter(uuid -> !uuid.equals(here)).findFirst().orElse("same");
-        JsonNode answer = broker.post(VGPU + "/move", "{\"gpu\":\"" + to + "\"}");
-        if (!answer.has("ms")) {
-            reasons.add(answer.path("detail").asText(answer.toString()));
-        } else if (answer.path("sessions").asInt() > 0) {
-            moveMs.add(answer.path("ms").asLong());
+        MovesBrokers.Moved moved = brokers.move();
+        moved.ms().ifPresent(moveMs::add);
+        if (!moved.reason().isEmpty()) {
+            reasons.add(moved.reason());
         }
         progress.step("%s: %d moves, %d others", set, moveMs.size(), reasons.size());
     }
@@ -107,7 +97,8 @@ final class MovesCheck {
             Integer.toString(MOST_ROUNDS), "--pause-ms", "1", "--until-end", "1");
         List<Long> moveMs = new ArrayList<>();
         List<String> reasons = new ArrayList<>();
-        List<Guests.Started> program = List.of(guests.start(options.carrier(), broker, PROGRAM, arguments, null));
+        List<Guests.Started> program = List.of(guests.start(options.carrier(), brokers.first(), PROGRAM,
+            arguments, brokers.vgpu()));
         try {
             held.awaitReady(program);
             for (int i = 0; i < options.moves(); i++) {
@@ -137,7 +128,7 @@ final class MovesCheck {
         Path script = installation.frameworks().resolve(SCRIPT);
         List<String> arguments = List.of(set, Integer.toString(options.steps()));
         progress.step("%s without moves", set);
-        Guests.Started alone = guests.startScript(options.carrier(), broker, options.python(), script, arguments);
+        Guests.Started alone = start(script, arguments);
         if (!children.await(alone.process(), Duration.ofSeconds(options.limitS()))) {
             throw new CheckException(set + " did not end within " + options.limitS() + " s: " + alone.out());
         }
@@ -148,7 +139,7 @@ final class MovesCheck {
         held.awaitEnd(List.of(alone));
         List<Long> moveMs = new ArrayList<>();
         List<String> reasons = new ArrayList<>();
-        Guests.Started moving = guests.startScript(options.carrier(), broker, options.python(), script, arguments);
+        Guests.Started moving = start(script, arguments);
         for (int steps = STEPS_A_MOVE; steps < options.steps(); steps += STEPS_A_MOVE) {
             int wanted = steps;
             await(moving, () -> losses(moving.outText()).size() >= wanted);
@@ -164,6 +155,11 @@ final class MovesCheck {
             isEqual ? "equal" : "DIFFERENT");
         runs.add(new MovesRun(set, moveMs, reasons, OptionalDouble.of(number(SLOWEST, alone.outText())), wait,
             isEqual));
+    }
+
+    private Guests.Started start(Path script, List<String> arguments) {
+        return guests.startScript(options.carrier(), brokers.first(), options.python(), script, arguments,
+            brokers.vgpu());
     }
 
     /** The losses of the steps that a script has done. */

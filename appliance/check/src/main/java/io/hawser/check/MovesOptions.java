@@ -17,13 +17,15 @@ import java.util.Optional;
  * @param steps of training.
  * @param python the interpreter.
  * @param limitS longest wait for a program, in seconds.
- * @param settings of the broker, {@code name=value} each.
+ * @param database JDBC URL of a PostgreSQL database for a pool of two brokers; empty: one broker.
+ * @param settings of each broker, {@code name=value} each.
  * @param json file for the results as JSON.
  * @param markdown print the table as Markdown.
  * @param keep whether logs and outputs stay.
  */
 record MovesOptions(boolean help, boolean isNvidia, Way carrier, List<String> sets, int mib, int moves, int steps,
-    String python, int limitS, List<String> settings, Optional<Path> json, boolean markdown, boolean keep) {
+    String python, int limitS, Optional<String> database, List<String> settings, Optional<Path> json, boolean markdown,
+    boolean keep) {
     static final String MEMORY = "memory";
     static final List<String> SETS = List.of(MEMORY, "gpt", "conv");
     private static final int MOST_MIB = 1 << 20;
@@ -34,10 +36,11 @@ record MovesOptions(boolean help, boolean isNvidia, Way carrier, List<String> se
     static final String USAGE = """
         usage: hawser-check --moves [--backend auto|software|nvidia] [--carrier shm|tcp] [--sets memory,gpt,conv]
                                     [--mib N] [--moves N] [--steps N] [--python PYTHON] [--limit SECONDS]
-                                    [--setting NAME=VALUE] [--json FILE] [--markdown] [--keep]
+                                    [--database URL] [--setting NAME=VALUE] [--json FILE] [--markdown] [--keep]
 
         Moves a vGPU while its program works, and measures how long the program waits. Starts a broker of its own. Of
-        two GPUs the vGPU uses the one and the other in turn; with one GPU its sessions get other workers there.
+        two GPUs the vGPU uses the one and the other in turn; with one GPU its sessions get other workers there. With a
+        database it starts two brokers as a pool, and each move is a drain of the broker that has the vGPU.
 
           memory     drv_idle_rounds adds to all of its memory in rounds, and checks the values at the end
           gpt, conv  PyTorch trains a small GPT, or convolutions with batch norms; at least 50 steps lie between two
@@ -54,12 +57,14 @@ record MovesOptions(boolean help, boolean isNvidia, Way carrier, List<String> se
           --steps     steps of training (2000)
           --python    the Python that has PyTorch ($HAWSER_PYTHON, or python3)
           --limit     longest wait for a program, in seconds (300)
-          --setting   a setting of the broker; may be repeated
+          --database  jdbc:postgresql://HOST:PORT/NAME of an empty database for a pool of two brokers; user and
+                      password by --setting, or HAWSER_DATABASE_PASSWORD
+          --setting   a setting of each broker; may be repeated
           --json      writes all results to FILE as well
           --markdown  prints the table as Markdown
           --keep      keeps logs and outputs
 
-        Exit code: 0 after a measurement, 1 if a program failed or had another result, or the broker's log reports a
+        Exit code: 0 after a measurement, 1 if a program failed or had another result, or a broker's log reports a
         defect, 2 for a wrong command line.
         """;
 
@@ -79,6 +84,7 @@ record MovesOptions(boolean help, boolean isNvidia, Way carrier, List<String> se
         int steps = 2000;
         String python = System.getenv().getOrDefault("HAWSER_PYTHON", "python3");
         int limitS = 300;
+        Optional<String> database = Optional.empty();
         List<String> settings = new ArrayList<>();
         Optional<Path> json = Optional.empty();
         boolean markdown = false;
@@ -99,6 +105,7 @@ record MovesOptions(boolean help, boolean isNvidia, Way carrier, List<String> se
                 case "--steps" -> steps = rest.number(1, MOST_STEPS);
                 case "--python" -> python = rest.value();
                 case "--limit" -> limitS = rest.number(1, MOST_S);
+                case "--database" -> database = Optional.of(rest.value());
                 case "--setting" -> settings.add(rest.setting());
                 case "--json" -> json = Optional.of(Path.of(rest.value()));
                 case "--markdown" -> markdown = true;
@@ -106,9 +113,12 @@ record MovesOptions(boolean help, boolean isNvidia, Way carrier, List<String> se
                 default -> throw new UsageException("unknown option: " + option);
             }
         }
+        if (database.isPresent() && carrier == Way.SHM) {
+            throw new UsageException("--database needs --carrier tcp: sessions over a region stay at their broker");
+        }
         List<String> chosen = sets != null ? sets : isNvidia ? SETS : List.of(MEMORY);
         return new MovesOptions(help, isNvidia, carrier, chosen, mib != 0 ? mib : isNvidia ? 20_480 : 64, moves, steps,
-            python, limitS, List.copyOf(settings), json, markdown, keep);
+            python, limitS, database, List.copyOf(settings), json, markdown, keep);
     }
 
     /** The value of hawser.gpu.backend. */

@@ -11,14 +11,15 @@ import java.util.Locale;
 /**
  * The results of {@code hawser-check --moves}.
  *
- * @param gpus number of the broker's GPUs.
+ * @param places between what the vGPU has moved.
+ * @param gpus number of the first broker's GPUs.
  * @param runs in their order.
  * @param skipped sets that did not run, with the reason.
- * @param defects of the broker's log.
+ * @param defects of the brokers' logs.
  */
-record MovesReport(Instant began, Machine machine, MovesOptions options, int gpus, List<MovesRun> runs,
-    List<String> skipped, List<String> defects) {
-    /** Whether all results are equal and the broker reports no defect. */
+record MovesReport(Instant began, Machine machine, MovesOptions options, String places, int gpus,
+    List<MovesRun> runs, List<String> skipped, List<String> defects) {
+    /** Whether all results are equal and no broker reports a defect. */
     boolean isGood() {
         return defects.isEmpty() && runs.stream().allMatch(MovesRun::isEqual);
     }
@@ -26,8 +27,8 @@ record MovesReport(Instant began, Machine machine, MovesOptions options, int gpu
     /** The table, the reasons of moves that did not end well, and the defects. */
     String text(boolean markdown) {
         StringBuilder text = new StringBuilder(machine.text()).append('\n');
-        text.append(String.format(Locale.ROOT, "moves %s, %s, memory %d MiB%n%n", gpus > 1 ? "between two GPUs"
-            : "to another worker on the same GPU", options.carrier().label(), options.mib()));
+        text.append(String.format(Locale.ROOT, "moves %s, %s, memory %d MiB%n%n", places, options.carrier().label(),
+            options.mib()));
         Table table = new Table("lrrrrrrl", "program", "moves", "others", "median ms", "worst ms", "longest step ms",
             "without moves", "result");
         for (MovesRun run : runs) {
@@ -50,7 +51,8 @@ record MovesReport(Instant began, Machine machine, MovesOptions options, int gpu
     /** Writes everything as JSON. */
     void write(Path file) {
         ObjectNode root = new ObjectMapper().createObjectNode().put("began", began.toString()).put("good", isGood())
-            .put("carrier", options.carrier().label()).put("backend", options.backend()).put("gpus", gpus)
+            .put("carrier", options.carrier().label()).put("backend", options.backend()).put("places", places)
+            .put("gpus", gpus)
             .put("mib", options.mib());
         machine.write(root.putObject("machine"));
         ArrayNode list = root.putArray("runs");

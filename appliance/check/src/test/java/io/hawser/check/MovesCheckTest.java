@@ -33,14 +33,18 @@ class MovesCheckTest {
         assertEquals("software", software.backend());
         assertThrows(UsageException.class, () -> MovesOptions.parse(true, "--sets", "nothing"));
         assertThrows(UsageException.class, () -> MovesOptions.parse(true, "--moves", "0"));
+        assertThrows(UsageException.class,
+            () -> MovesOptions.parse(true, "--database", "jdbc:postgresql://127.0.0.1/a", "--carrier", "shm"));
     }
 
     @Test
     void shouldReportAnotherResultAndReasons() throws UsageException {
         MovesRun run = new MovesRun("gpt", List.of(900L, 1200L, 1000L), List.of("it has called f"),
             OptionalDouble.of(9), 1100, false);
-        MovesReport report = new MovesReport(Instant.EPOCH, Machine.here(), MovesOptions.parse(true), 2, List.of(run),
-            List.of(), List.of());
+        MovesReport report =
+            new MovesReport(Instant.EPOCH, Machine.here(), MovesOptions.parse(true), "between two GPUs", 2,
+                List.of(run),
+                List.of(), List.of());
         assertFalse(report.isGood());
         String text = report.text(false);
         assertTrue(text.contains("DIFFERENT"), text);
