@@ -8,6 +8,7 @@ import io.hawser.broker.model.VgpuException;
 import io.hawser.broker.store.PeerStore;
 import io.hawser.broker.store.PoolLog;
 import io.hawser.broker.store.VgpuStore;
+import io.hawser.broker.vgpu.GpuLoad;
 import io.hawser.broker.vgpu.PoolPlacement;
 import io.hawser.broker.vgpu.PoolPlacement.Home;
 import io.hawser.broker.vgpu.Rebalancing;
@@ -144,9 +145,14 @@ public final class PoolPlaces {
         return taken;
     }
 
-    /** Checks that a broker's GPU has room for a further vGPU. Acts' thread, in a write. */
+    /**
+     * Checks that a broker's GPU has room for a further vGPU, which that broker has accepted. Acts' thread, in a write.
+     * Only that broker knows at once whether its GPU is drained; its last heartbeat may be older than its answer.
+     */
     void requireFit(Vgpu vgpu, PeerBroker peer, String gpu) throws VgpuException {
-        vgpus.placement().requireRoom(vgpu, List.of(gpu), pool.table().loads(peer));
+        PeerBroker now = pool.broker(peer.id()).orElse(peer);
+        vgpus.placement().requireRoom(vgpu, List.of(gpu),
+            pool.table().loads(now).stream().map(GpuLoad::undrained).toList());
     }
 
     /** A home for a vGPU that has none that answers; empty when there is no place, which its view says. */

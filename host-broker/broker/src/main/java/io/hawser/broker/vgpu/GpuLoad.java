@@ -26,6 +26,14 @@ public record GpuLoad(Device device, int vgpus, int shares, Reserved reserved, i
             drained);
     }
 
+    /** The same load of a GPU that nobody drains. */
+    public GpuLoad undrained() {
+        return drained
+            ? new GpuLoad(device, vgpus, shares, reserved, contexts, contextBytes, exclusive, shared, failing,
+                false)
+            : this;
+    }
+
     /** Memory reserved by all vGPUs. */
     public long reservedBytes() {
         return reserved.allBytes();

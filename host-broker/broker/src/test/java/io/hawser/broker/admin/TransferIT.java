@@ -12,6 +12,7 @@ import io.hawser.broker.TestBroker;
 import io.hawser.broker.TestCertificates;
 import io.hawser.broker.door.TestGuest;
 import io.hawser.broker.model.MoveOutcome;
+import io.hawser.broker.model.PeerGpu;
 import io.hawser.broker.model.SessionState;
 import io.hawser.broker.model.SessionView;
 import io.hawser.broker.model.VgpuException;
@@ -243,6 +244,19 @@ class TransferIT {
             }
         }
         await("the end of all", () -> right.broker().vgpus().find("v").orElseThrow().sessions() == 0);
+    }
+
+    /** The left broker learns of the end of the drain with a heartbeat, some seconds later. */
+    @Test
+    void shouldMoveToABrokerRightAfterItsDrain() throws Exception {
+        start("moves", "moves");
+        done(right.broker().moveService().drainBroker("right"));
+        await("the drain", () -> pool(left).brokers().stream().filter(one -> one.name().equals("right"))
+            .allMatch(one -> one.gpus().stream().allMatch(PeerGpu::drained)));
+        assertTrue(refused(move(left, "right")).getMessage().contains("drained"));
+        done(right.broker().moveService().undrainBroker("right"));
+        assertEquals(MoveOutcome.Result.MOVED, done(move(left, "right")).result());
+        assertEquals("right", pool(left).brokerName("v"));
     }
 
     @ParameterizedTest
