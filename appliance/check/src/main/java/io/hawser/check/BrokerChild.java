@@ -65,13 +65,25 @@ final class BrokerChild implements AutoCloseable {
     /** The same with additional settings. */
     static BrokerChild start(Installation installation, Children children, Workplace workplace,
         Map<String, String> environment, String backend, String name, int poolSize, List<String> settings) {
+        List<String> all = new ArrayList<>();
+        all.add("-Dhawser.vgpus.default.gpus=all"); // as in a native run: all GPUs that CUDA_VISIBLE_DEVICES allows
+        all.addAll(settings);
+        return launch(installation, children, workplace, environment, backend, name, poolSize, all);
+    }
+
+    /** The same for a pool, which has one vGPU default for all brokers. The first broker makes it. */
+    static BrokerChild startInPool(Installation installation, Children children, Workplace workplace,
+        Map<String, String> environment, String backend, String name, int poolSize, List<String> settings) {
+        return launch(installation, children, workplace, environment, backend, name, poolSize, settings);
+    }
+
+    private static BrokerChild launch(Installation installation, Children children, Workplace workplace,
+        Map<String, String> environment, String backend, String name, int poolSize, List<String> settings) {
         Path state = workplace.folder().resolve(name);
         Path log = workplace.folder().resolve(name + ".log");
         List<String> command = new ArrayList<>(List.of(installation.launcher().toString(),
             "-Dhawser.listen.port=0", "-Dhawser.http.port=0", "-Dhawser.state-dir=" + state,
             "-Dhawser.gpu.backend=" + backend, "-Dhawser.worker.pool-size=" + poolSize,
-            // As in a native run: all GPUs that CUDA_VISIBLE_DEVICES allows.
-            "-Dhawser.vgpus.default.gpus=all",
             // Long limits: on a busy machine a slow start is not a failure.
             "-Dhawser.worker.start-timeout=240s", "-Dhawser.listen.handshake-timeout=60s"));
         command.addAll(settings);

@@ -7,7 +7,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
-import java.util.stream.StreamSupport;
 
 /** The brokers of {@code hawser-check --moves}: one, or a pool of two; and the vGPU that moves. One thread. */
 final class MovesBrokers implements AutoCloseable {
@@ -15,7 +14,9 @@ final class MovesBrokers implements AutoCloseable {
     private static final String GPUS = "/api/v1/gpus";
     private static final String PASSWORD = "HAWSER_DATABASE_PASSWORD";
     private static final String POOL_VGPU = "hawser-check";
-    private static final List<String> POOL = List.of("hawser-check-1", "hawser-check-2");
+    /** A broker's name is its own for as long as the database knows it, so each run has others. */
+    private static final List<String> POOL = List.of("check-" + ProcessHandle.current().pid() + "-1",
+        "check-" + ProcessHandle.current().pid() + "-2");
     private static final int READY_WORKERS = 2;
     /** Brokers of a pool learn of each other within seconds. */
     private static final Duration SEEN_LIMIT = Duration.ofSeconds(60);
@@ -52,32 +53,43 @@ final class MovesBrokers implements AutoCloseable {
             environment.put(PASSWORD, System.getenv(PASSWORD));
         }
         try {
-            for (String name : options.database().isPresent() ? POOL : List.of("")) {
+            if (options.database().isEmpty()) {
                 List<String> own = new ArrayList<>(settings);
                 own.add("-Dhawser.vgpus.default.gpus=any");
-                options.database().ifPresent(url -> own.addAll(List.of("-Dhawser.database.url=" + url,
-                    "-Dhawser.broker.name=" + name)));
                 started.add(BrokerChild.start(installation, children, workplace, environment, options.backend(),
-                    name.isEmpty() ? "moves" : name, READY_WORKERS, own));
+                    "moves", READY_WORKERS, own));
+            } else {
+                for (String name : POOL) {
+                    List<String> own = new ArrayList<>(settings);
+                    own.addAll(List.of("-Dhawser.database.url=" + options.database().get(),
+                        "-Dhawser.broker.name=" + name,
+                        // Only a broker with a vGPU has ready workers.
+                        "-Dhawser.vgpus." + name + ".gpus=any"));
+                    started.add(BrokerChild.startInPool(installation, children, workplace, environment,
+                        options.backend(), name, READY_WORKERS, own));
+                }
+                joinPool(started);
             }
             BrokerChild first = started.getFirst();
-            if (options.database().isPresent()) {
-                for (BrokerChild broker : started) {
-                    broker.await("a pool of two brokers", SEEN_LIMIT, () -> POOL.stream()
-                        .allMatch(name -> !broker.get(GPUS + "?broker=" + name).isEmpty()));
-                }
-                JsonNode made = first.post(VGPUS, "{\"name\":\"" + POOL_VGPU + "\",\"broker\":\"" + POOL.getFirst()
-                    + "\"}");
-                if (!made.path("state").asText().equals("ready")) {
-                    throw new CheckException("the pool does not make a vGPU: " + made);
-                }
-            }
             List<String> uuids = new ArrayList<>();
             first.get(GPUS).forEach(gpu -> uuids.add(gpu.path("uuid").asText()));
             return new MovesBrokers(started, options.database().isPresent() ? POOL_VGPU : null, uuids);
         } catch (CheckException e) {
             started.forEach(BrokerChild::close);
             throw e;
+        }
+    }
+
+    /** Waits until each broker knows both, and makes the vGPU that moves. */
+    private static void joinPool(List<BrokerChild> brokers) {
+        for (BrokerChild broker : brokers) {
+            broker.await("a pool of two brokers", SEEN_LIMIT, () -> POOL.stream()
+                .allMatch(name -> !broker.get(GPUS + "?broker=" + name).isEmpty()));
+        }
+        JsonNode made = brokers.getFirst().post(VGPUS, "{\"name\":\"" + POOL_VGPU + "\",\"broker\":\""
+            + POOL.getFirst() + "\"}");
+        if (!made.path("state").asText().equals("ready")) {
+            throw new CheckException("the pool does not make a vGPU: " + made);
         }
     }
 
@@ -97,9 +109,13 @@ final class MovesBrokers implements AutoCloseable {
             : "to another worker on the same GPU";
     }
 
-    /** Moves the vGPU once: by a drain to the other broker, to the other GPU, or to another worker. */
-    Moved move() {
-        return vgpu == null ? moveToGpu() : drain();
+    /**
+     * Moves the vGPU once: to another worker or GPU, or to the other broker.
+     *
+     * @param isFirst whether its program has just started. Between brokers this move is then a drain.
+     */
+    Moved move(boolean isFirst) {
+        return vgpu == null ? moveToGpu() : isFirst ? drain() : moveToBroker();
     }
 
     private Moved moveToGpu() {
@@ -117,14 +133,18 @@ final class MovesBrokers implements AutoCloseable {
             : OptionalLong.empty(), "");
     }
 
+    private String home() {
+        return first().get(VGPUS + "/" + vgpu).path("broker").asText();
+    }
+
+    private Moved moveToBroker() {
+        String to = POOL.get(1 - POOL.indexOf(home()));
+        return moved(first().post(VGPUS + "/" + vgpu + "/move", "{\"broker\":\"" + to + "\"}"));
+    }
+
+    /** The other broker must know that no earlier drain goes on; each set runs for longer than that takes. */
     private Moved drain() {
-        String name = first().get(VGPUS + "/" + vgpu).path("broker").asText();
-        BrokerChild here = brokers.get(POOL.indexOf(name));
-        // It places the vGPU by its picture of the pool, which may still have the other broker's last drain.
-        here.await("the end of the other broker's drain", SEEN_LIMIT, () -> {
-            JsonNode all = here.get(GPUS);
-            return StreamSupport.stream(all.spliterator(), false).noneMatch(gpu -> gpu.path("drained").asBoolean());
-        });
+        String name = home();
         JsonNode answer = first().post("/api/v1/brokers/" + name + "/drain", "{}");
         JsonNode end = first().post("/api/v1/brokers/" + name + "/undrain", "{}");
         if (!end.path("broker").asText().equals(name)) {

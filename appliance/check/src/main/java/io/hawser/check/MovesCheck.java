@@ -84,7 +84,7 @@ final class MovesCheck {
     }
 
     private void move(String set, List<Long> moveMs, List<String> reasons) {
-        MovesBrokers.Moved moved = brokers.move();
+        MovesBrokers.Moved moved = brokers.move(moveMs.isEmpty() && reasons.isEmpty());
         moved.ms().ifPresent(moveMs::add);
         if (!moved.reason().isEmpty()) {
             reasons.add(moved.reason());

@@ -40,7 +40,8 @@ record MovesOptions(boolean help, boolean isNvidia, Way carrier, List<String> se
 
         Moves a vGPU while its program works, and measures how long the program waits. Starts a broker of its own. Of
         two GPUs the vGPU uses the one and the other in turn; with one GPU its sessions get other workers there. With a
-        database it starts two brokers as a pool, and each move is a drain of the broker that has the vGPU.
+        database it starts two brokers as a pool. The vGPU moves to the other broker each time; the first move of a set
+        is a drain of its broker.
 
           memory     drv_idle_rounds adds to all of its memory in rounds, and checks the values at the end
           gpt, conv  PyTorch trains a small GPT, or convolutions with batch norms; at least 50 steps lie between two
