@@ -71,13 +71,8 @@ final class BrokerChild implements AutoCloseable {
         return launch(installation, children, workplace, environment, backend, name, poolSize, all);
     }
 
-    /** The same for a pool, which has one vGPU default for all brokers. The first broker makes it. */
-    static BrokerChild startInPool(Installation installation, Children children, Workplace workplace,
-        Map<String, String> environment, String backend, String name, int poolSize, List<String> settings) {
-        return launch(installation, children, workplace, environment, backend, name, poolSize, settings);
-    }
-
-    private static BrokerChild launch(Installation installation, Children children, Workplace workplace,
+    /** The same without a setting of the vGPU default. A pool has one for all brokers, which the first one makes. */
+    static BrokerChild launch(Installation installation, Children children, Workplace workplace,
         Map<String, String> environment, String backend, String name, int poolSize, List<String> settings) {
         Path state = workplace.folder().resolve(name);
         Path log = workplace.folder().resolve(name + ".log");

@@ -13,6 +13,8 @@ final class MovesBrokers implements AutoCloseable {
     private static final String VGPUS = "/api/v1/vgpus";
     private static final String GPUS = "/api/v1/gpus";
     private static final String PASSWORD = "HAWSER_DATABASE_PASSWORD";
+    private static final String ALONE = "moves"; // state folder of the only broker
+    private static final String DEFAULT_VGPU = "default";
     private static final String POOL_VGPU = "hawser-check";
     /** A broker's name is its own for as long as the database knows it, so each run has others. */
     private static final List<String> POOL = List.of("check-" + ProcessHandle.current().pid() + "-1",
@@ -48,32 +50,28 @@ final class MovesBrokers implements AutoCloseable {
     static MovesBrokers start(Installation installation, Children children, Workplace workplace, NativeCuda cuda,
         MovesOptions options, List<String> settings) {
         List<BrokerChild> started = new ArrayList<>();
+        boolean isPool = options.database().isPresent();
         Map<String, String> environment = new HashMap<>(cuda.brokerEnvironment());
-        if (options.database().isPresent() && System.getenv(PASSWORD) != null) {
+        if (isPool && System.getenv(PASSWORD) != null) {
             environment.put(PASSWORD, System.getenv(PASSWORD));
         }
         try {
-            if (options.database().isEmpty()) {
+            for (String name : isPool ? POOL : List.of(ALONE)) {
                 List<String> own = new ArrayList<>(settings);
-                own.add("-Dhawser.vgpus.default.gpus=any");
-                started.add(BrokerChild.start(installation, children, workplace, environment, options.backend(),
-                    "moves", READY_WORKERS, own));
-            } else {
-                for (String name : POOL) {
-                    List<String> own = new ArrayList<>(settings);
-                    own.addAll(List.of("-Dhawser.database.url=" + options.database().get(),
-                        "-Dhawser.broker.name=" + name,
-                        // Only a broker with a vGPU has ready workers.
-                        "-Dhawser.vgpus." + name + ".gpus=any"));
-                    started.add(BrokerChild.startInPool(installation, children, workplace, environment,
-                        options.backend(), name, READY_WORKERS, own));
-                }
+                // In a pool as well: only a broker with a vGPU has ready workers.
+                own.add("-Dhawser.vgpus." + (isPool ? name : DEFAULT_VGPU) + ".gpus=any");
+                options.database().ifPresent(url -> own.addAll(List.of("-Dhawser.database.url=" + url,
+                    "-Dhawser.broker.name=" + name)));
+                started.add(BrokerChild.launch(installation, children, workplace, environment, options.backend(), name,
+                    READY_WORKERS, own));
+            }
+            if (isPool) {
                 joinPool(started);
             }
             BrokerChild first = started.getFirst();
             List<String> uuids = new ArrayList<>();
             first.get(GPUS).forEach(gpu -> uuids.add(gpu.path("uuid").asText()));
-            return new MovesBrokers(started, options.database().isPresent() ? POOL_VGPU : null, uuids);
+            return new MovesBrokers(started, isPool ? POOL_VGPU : null, uuids);
         } catch (CheckException e) {
             started.forEach(BrokerChild::close);
             throw e;
@@ -119,7 +117,7 @@ final class MovesBrokers implements AutoCloseable {
     }
 
     private Moved moveToGpu() {
-        String path = VGPUS + "/default";
+        String path = VGPUS + "/" + DEFAULT_VGPU;
         String here = first().get(path).path("placedGpus").path(0).asText();
         String to = gpus.stream().filter(uuid -> !uuid.equals(here)).findFirst().orElse("same");
         return moved(first().post(path + "/move", "{\"gpu\":\"" + to + "\"}"));

@@ -52,8 +52,7 @@ record MovesReport(Instant began, Machine machine, MovesOptions options, String 
     void write(Path file) {
         ObjectNode root = new ObjectMapper().createObjectNode().put("began", began.toString()).put("good", isGood())
             .put("carrier", options.carrier().label()).put("backend", options.backend()).put("places", places)
-            .put("gpus", gpus)
-            .put("mib", options.mib());
+            .put("gpus", gpus).put("mib", options.mib());
         machine.write(root.putObject("machine"));
         ArrayNode list = root.putArray("runs");
         for (MovesRun run : runs) {

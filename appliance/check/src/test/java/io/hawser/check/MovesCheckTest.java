@@ -41,10 +41,8 @@ class MovesCheckTest {
     void shouldReportAnotherResultAndReasons() throws UsageException {
         MovesRun run = new MovesRun("gpt", List.of(900L, 1200L, 1000L), List.of("it has called f"),
             OptionalDouble.of(9), 1100, false);
-        MovesReport report =
-            new MovesReport(Instant.EPOCH, Machine.here(), MovesOptions.parse(true), "between two GPUs", 2,
-                List.of(run),
-                List.of(), List.of());
+        MovesReport report = new MovesReport(Instant.EPOCH, Machine.here(), MovesOptions.parse(true),
+            "between two GPUs", 2, List.of(run), List.of(), List.of());
         assertFalse(report.isGood());
         String text = report.text(false);
         assertTrue(text.contains("DIFFERENT"), text);
