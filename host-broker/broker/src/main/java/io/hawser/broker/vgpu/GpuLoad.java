@@ -28,10 +28,7 @@ public record GpuLoad(Device device, int vgpus, int shares, Reserved reserved, i
 
     /** The same load of a GPU that nobody drains. */
     public GpuLoad undrained() {
-        return drained
-            ? new GpuLoad(device, vgpus, shares, reserved, contexts, contextBytes, exclusive, shared, failing,
-                false)
-            : this;
+        return new GpuLoad(device, vgpus, shares, reserved, contexts, contextBytes, exclusive, shared, failing, false);
     }
 
     /** Memory reserved by all vGPUs. */
